@@ -1,0 +1,1 @@
+//! Durable content-addressed bytes behind one provider.

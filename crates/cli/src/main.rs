@@ -1,0 +1,2 @@
+//! The binary `praxis`.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Actors, supervision, scheduler, effect adapters and the worker API.

@@ -1,0 +1,1 @@
+//! The durable store: log segments, conditions, index, replay and verification.

@@ -1,0 +1,1 @@
+//! What a mission and a run are and decide: pure, synchronous, total.

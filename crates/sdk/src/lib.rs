@@ -1,0 +1,1 @@
+//! The AIWS hand-off SDK surface over the Praxis engine.

@@ -1,0 +1,1 @@
+//! The hand-made concurrent pieces: commit queue, published snapshot, fence; model-checked with loom.

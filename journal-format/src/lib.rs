@@ -1,0 +1,1 @@
+//! Events to bytes and back: links, seals, frames and exports.

@@ -1,0 +1,1 @@
+//! House rules, conformance and end-to-end tests.
