@@ -1,1 +1,16 @@
-//! What a mission and a run are and decide: pure, synchronous, total.
+//! What a mission and a run are, and what they decide.
+//!
+//! Invariant: pure, synchronous and total. No clock, no randomness, no I/O, no async, no hash maps:
+//! the same state, command and facts give the same decision, byte for byte.
+//! Called by the engine's actors (decide), by replay (evolve) and by the scheduler (plan).
+
+pub mod account;
+pub mod command;
+pub mod decision;
+pub mod event;
+pub mod facts;
+pub mod register;
+pub mod run;
+pub mod stream;
+pub mod table;
+pub mod transition;
