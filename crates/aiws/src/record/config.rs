@@ -1,0 +1,139 @@
+//! The hand-off configuration of a run: inputs, mappings, skips, restart, leases.
+//! Invariant: immutable once a store or run has it; workers cannot choose what stands here (HS-04.8).
+//! Called by the model at activation and wherever a delivery is judged.
+
+use serde::{Deserialize, Serialize};
+
+use super::{HoldScopeKind, OutcomeStatus, Record, Ref, StopAction, fields, names};
+use crate::decimal::{Dec, DecPlus};
+use crate::error::Error;
+use crate::id::{Id, NodeId};
+use crate::json::Value;
+
+names! {
+    /// What a skipped required input means for its consumer (HD-04.5).
+    SkipAction {
+        /// The consumer is skipped too.
+        Propagate = "PROPAGATE",
+        /// The consumer fails.
+        Fail = "FAIL",
+    }
+    /// Whether a run whose owner was lost goes on by itself (HS-06.2).
+    RestartPolicy {
+        /// It does, after every gate was looked at again.
+        Auto = "AUTO",
+        /// A RESTART hold waits for a human.
+        Human = "HUMAN",
+    }
+}
+
+/// The hand-off configuration of a run.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HandoffConfig {
+    /// Inputs that may be skipped (HD-04.3).
+    #[serde(deserialize_with = "fields::unique")]
+    pub optional_inputs: Vec<OptionalInput>,
+    /// What arrives where, and what each consumer accepts (HF-04.7).
+    #[serde(deserialize_with = "fields::list")]
+    pub mappings: Vec<Mapping>,
+    /// What a skipped required input means, per consumer.
+    #[serde(deserialize_with = "fields::list")]
+    pub required_skip: Vec<RequiredSkip>,
+    /// Whether a run goes on by itself after its owner was lost.
+    pub restart_policy: RestartPolicy,
+    /// The longest lease of a claim, in milliseconds (HD-02.7).
+    pub lease_ms: DecPlus,
+    /// What becomes of work in flight where nothing else is said.
+    pub default_stop: StopAction,
+    /// The largest fan-out of one boundary (HF-01.5).
+    pub max_recipients: DecPlus,
+    /// How far the clock may step without being suspect, in milliseconds (HS-04.6).
+    pub clock_tolerance_ms: Dec,
+    /// The scopes that holds may name, with the resolver that this run trusts (HS-01.6).
+    #[serde(deserialize_with = "fields::unique")]
+    pub scope_bindings: Vec<ScopeBinding>,
+}
+
+/// An input that may be skipped.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct OptionalInput {
+    /// The consuming node.
+    pub node_id: NodeId,
+    /// Its input.
+    pub input_port: Id,
+}
+
+/// What arrives at one input of a node.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Mapping {
+    /// The consuming node.
+    pub node_id: NodeId,
+    /// Its input.
+    pub input_port: Id,
+    /// The producing node.
+    pub from_node_id: NodeId,
+    /// The outcomes that the consumer accepts; at least one.
+    #[serde(deserialize_with = "fields::some_unique")]
+    pub accepts: Vec<OutcomeStatus>,
+    /// The consumer's schema for the producer's result; any value where absent.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "fields::optional_object"
+    )]
+    pub schema: Option<Value>,
+}
+
+/// What a skipped required input means for one node.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RequiredSkip {
+    /// The consuming node.
+    pub node_id: NodeId,
+    /// What happens to it.
+    pub action: SkipAction,
+}
+
+/// A scope that holds may name.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ScopeBinding {
+    /// Which one.
+    #[serde(rename = "ref")]
+    pub scope_ref: Ref,
+    /// What kind of thing.
+    pub kind: HoldScopeKind,
+    /// The revision of its resolver.
+    pub resolver_revision: Dec,
+}
+
+impl Record for HandoffConfig {
+    /// One answer per question: no input is mapped twice from the same node, no node has two skip rules.
+    fn check(&self) -> Result<(), Error> {
+        let inputs = self
+            .mappings
+            .iter()
+            .map(|mapping| (&mapping.node_id, &mapping.input_port, &mapping.from_node_id));
+        if let Some(index) = repeated(inputs) {
+            return Err(Error::schema(
+                format!("/mappings/{index}"),
+                "expected one mapping per input and producer",
+            ));
+        }
+        if let Some(index) = repeated(self.required_skip.iter().map(|rule| &rule.node_id)) {
+            return Err(Error::schema(
+                format!("/requiredSkip/{index}"),
+                "expected one skip rule per node",
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn repeated<T: Ord>(mut items: impl Iterator<Item = T>) -> Option<usize> {
+    let mut seen = std::collections::BTreeSet::new();
+    items.position(|item| !seen.insert(item))
+}

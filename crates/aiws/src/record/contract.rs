@@ -1,0 +1,157 @@
+//! What a mission may do: the contract and its grants.
+//! Invariant: sets are literal, sorted and unique; amounts are whole units (FV-CON.4); nothing here is ever edited (FV-CON.2).
+//! Called by the model when a mission is opened and when authority is granted.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Record, Ref, fields, names};
+use crate::decimal::{Dec, DecPlus, Ms};
+use crate::error::{Code, Error};
+use crate::id::{ActorId, ContractId, GrantId, Id, MissionId, ScopeId};
+use crate::json::Value;
+
+/// The features that a contract may ask for; anything else is refused, never ignored.
+pub const FEATURES: &[&str] = &["finite-v1"];
+
+names! {
+    /// The edition of AIWS-001 that a contract is written for.
+    Edition {
+        /// Edition 0.4.
+        V0_4 = "0.4",
+    }
+}
+
+/// A mission's immutable contract.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Contract {
+    /// The edition it is written for.
+    pub edition: Edition,
+    /// Features it needs, from [`FEATURES`]; a sorted set.
+    #[serde(deserialize_with = "fields::set")]
+    pub features: Vec<String>,
+    /// The mission.
+    pub mission_id: MissionId,
+    /// The contract's id.
+    pub contract_id: ContractId,
+    /// The contract's revision.
+    pub revision: Dec,
+    /// What the whole mission may spend and reserve, in units.
+    pub budget: Dec,
+    /// New work is refused once this time is reached.
+    pub deadline_ms: Ms,
+    /// Attempts per operation.
+    pub max_attempts: DecPlus,
+    /// The authority that everything derives from.
+    pub authority: Authority,
+    /// The limit scope of the mission, where it has one.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "fields::optional"
+    )]
+    pub limits_scope_id: Option<ScopeId>,
+    /// The rule by which a lost `read` may be settled (T-20).
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "fields::optional"
+    )]
+    pub lost_reads: Option<LostReads>,
+    /// Protocol extensions that must be negotiated before start (HM-01.1); a sorted set.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "fields::optional_set"
+    )]
+    pub extensions: Option<Vec<String>>,
+}
+
+/// The authority that a contract carries.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Authority {
+    /// Grants without parent.
+    #[serde(deserialize_with = "fields::list")]
+    pub root_grants: Vec<Grant>,
+}
+
+/// A grant: who may do which actions in which scopes, for how much and until when. Its sets are literal: no wildcard
+/// and no implied parent or child (FV-GRT.2).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Grant {
+    /// Unique in the mission.
+    pub grant_id: GrantId,
+    /// The grant that this one narrows; none for a root grant.
+    #[serde(deserialize_with = "fields::nullable")]
+    pub parent_grant_id: Option<GrantId>,
+    /// The principal.
+    pub subject: ActorId,
+    /// Actions, a sorted set.
+    #[serde(deserialize_with = "fields::set")]
+    pub actions: Vec<String>,
+    /// Scopes, a sorted set.
+    #[serde(deserialize_with = "fields::set")]
+    pub scopes: Vec<String>,
+    /// The largest amount of one action, in units.
+    pub max_amount: Dec,
+    /// The grant ends once this time is reached.
+    pub not_after_ms: Ms,
+}
+
+/// The rule that settles a lost `read` without asking again: not applied, fully spent, retried within the bound (T-20).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LostReads {
+    /// The rule, at its exact revision.
+    pub rule: Ref,
+    /// The human who approved it.
+    pub approved_by: ActorId,
+    /// That human's decision.
+    pub decision_ref: Id,
+}
+
+impl Record for Contract {
+    fn supported(value: &Value) -> Result<(), Error> {
+        let unsupported = |pointer: String, what: &str, found: &str| {
+            Err(Error::new(
+                Code::UnsupportedProtocol,
+                format!("expected {what}, found {found:?}"),
+            )
+            .at(pointer))
+        };
+        if let Some(edition) = value.get("edition").and_then(Value::as_str)
+            && Edition::parse(edition).is_none()
+        {
+            return unsupported("/edition".to_owned(), "edition 0.4", edition);
+        }
+        let features = value
+            .get("features")
+            .and_then(Value::as_array)
+            .unwrap_or_default();
+        for (index, feature) in features.iter().enumerate() {
+            if let Some(name) = feature.as_str()
+                && !FEATURES.contains(&name)
+            {
+                return unsupported(format!("/features/{index}"), "a known feature", name);
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        for (index, grant) in self.authority.root_grants.iter().enumerate() {
+            if grant.parent_grant_id.is_some() {
+                let pointer = format!("/authority/rootGrants/{index}/parentGrantId");
+                return Err(Error::schema(
+                    pointer,
+                    "expected null for a root grant, found a parent",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Record for Grant {}
