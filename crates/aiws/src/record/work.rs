@@ -63,6 +63,15 @@ names! {
         /// Nobody knows; the reservation stays.
         Unknown = "UNKNOWN",
     }
+    /// How an operation's effect behaves when its answer is lost; the adapter declares it.
+    EffectClass {
+        /// It changes nothing; a lost one may be tried again under the contract's rule (T-20).
+        Read = "READ",
+        /// It has a key of its own and a look-up that tells whether it happened.
+        Idempotent = "IDEMPOTENT",
+        /// Nobody can tell from outside; evidence or a human decides.
+        External = "EXTERNAL",
+    }
     /// What an approver decided.
     ApprovalDecision {
         /// Yes, for exactly this material.
@@ -186,6 +195,8 @@ pub struct Operation {
     /// The exact action, an object.
     #[serde(deserialize_with = "fields::object")]
     pub action: Value,
+    /// How its effect behaves when its answer is lost.
+    pub effect: EffectClass,
     /// The grant that covers it.
     pub grant_id: GrantId,
     /// The approval it uses, where one is needed (T-80).
@@ -301,6 +312,8 @@ pub struct AdmissionProposal {
     pub action: Value,
     /// Fingerprint of the action.
     pub fingerprint: Digest,
+    /// How its effect behaves when its answer is lost.
+    pub effect: EffectClass,
     /// The grant that covers it.
     pub grant_id: GrantId,
     /// The approval it uses, where one is needed.
