@@ -1,1 +1,30 @@
-//! Events to bytes and back: links, seals, frames and exports.
+//! Events to bytes and back: links, seals, frames, chains and exports. The byte tables stand in `FORMAT.md`.
+//!
+//! Invariant: pure functions over bytes; what was sealed is found again bit for bit, or refused with the place.
+//! Called by the engine's actors (link, seal), by the journal (frames) and by whoever reads an export.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`mod@link`] | a decision becomes the next event of its stream |
+//! | [`mod@seal`] | an event becomes canonical bytes and a hash, and back |
+//! | [`frame`] | what one row of the log holds around an event |
+//! | [`chain`] | the rules that hold over many events: sequence, revision, previous hash, openings |
+//! | [`export`] | the log as JSON Lines with a trailer, for any other language |
+
+pub mod chain;
+mod codec;
+pub mod error;
+pub mod export;
+pub mod frame;
+pub mod limits;
+pub mod link;
+pub mod seal;
+
+pub use error::FormatError;
+pub use frame::Frame;
+pub use link::link;
+pub use seal::{Sealed, seal};
+
+/// The version of everything in this crate: frames, exports, the store's directory. Version 0 may change until the
+/// product's version 0.1.0, each time with a note in the changelog (T-85).
+pub const FORMAT_VERSION: u8 = 0;

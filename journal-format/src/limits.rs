@@ -1,0 +1,20 @@
+//! The bounds of what is stored and exported, each with its reason.
+//!
+//! Invariant: nothing larger is ever sealed, so nothing larger needs to be read.
+//! Called by seal, frame and export.
+
+/// Largest event in canonical bytes (wire form 1.7): one command of full size with its facts and outcome.
+pub const MAX_EVENT_BYTES: usize = aiws::limits::MAX_EVENT_BYTES;
+
+/// Bytes of a frame before the event: codec 1, previous 8, boot 8, hash 32, length 8.
+pub const FRAME_HEADER_BYTES: usize = 57;
+
+/// Largest frame: a full event behind its header. A longer one is refused before it is looked into.
+pub const MAX_FRAME_BYTES: usize = FRAME_HEADER_BYTES + MAX_EVENT_BYTES;
+
+/// Largest line of an export that holds an event: the event, its hash, its sequence and their names.
+pub const MAX_EXPORT_LINE_BYTES: usize = MAX_EVENT_BYTES + 256;
+
+/// Most streams of one export whose heads a reader keeps and a trailer lists: bounds the memory of verification.
+/// A head takes about 200 bytes, so this is about 2 GB; a longer log is exported in parts.
+pub const MAX_STREAMS: usize = 10_000_000;
