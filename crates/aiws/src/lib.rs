@@ -13,5 +13,6 @@ pub mod json;
 pub mod limits;
 pub mod pointer;
 pub mod record;
+pub mod schema;
 pub mod strict;
 pub mod token;

@@ -31,3 +31,6 @@ pub const MAX_SCHEMA_BYTES: usize = 64 << 10;
 
 /// Most subschemas in one schema, for the same reason.
 pub const MAX_SUBSCHEMAS: usize = 1_024;
+
+/// Most subschemas with every reference followed: a schema that refers twice to what refers twice grows by powers.
+pub const MAX_EXPANDED_SUBSCHEMAS: usize = 16_384;
