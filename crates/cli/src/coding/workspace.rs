@@ -1,0 +1,497 @@
+//! The git side of a coding run: the user's repository, the engine's own, and the trees that agents and checks get.
+//! Invariant: the user's repository is only read (but for the result branch); a tree is always rebuilt from base commit and patch.
+//! Called by the adapters, by `program` and by the verbs `code` and `unknown`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use aiws::error::{Code, Error};
+
+use super::git::{Git, absolute};
+use crate::limits::PATCH_BYTES;
+
+/// The user's repository, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Its top directory, canonical.
+    pub root: PathBuf,
+    /// The commit that work starts from, in full hex.
+    pub base: String,
+}
+
+impl Source {
+    /// The repository whose top directory is `path`, at its HEAD.
+    ///
+    /// # Errors
+    ///
+    /// `REPO_NOT_FOUND` when there is none with its top there; `REPO_UNUSABLE` when it is bare or has no commit;
+    /// `REPO_DIRTY` when tracked files changed or files are neither tracked nor ignored.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let root = Self::locate(path)?;
+        let (found, base) = Git::inside(&root)
+            .args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
+            .probe()?;
+        let base = String::from_utf8_lossy(&base).trim().to_owned();
+        if !found || base.is_empty() {
+            let message = format!(
+                "{} has no commit yet; commit something, work starts from a commit",
+                root.display()
+            );
+            return Err(Error::new(Code::RepoUnusable, message));
+        }
+        let source = Self { root, base };
+        source.require_clean()?;
+        Ok(source)
+    }
+
+    /// The canonical top directory, without a look at commits or changes.
+    ///
+    /// # Errors
+    ///
+    /// `REPO_NOT_FOUND` or `REPO_UNUSABLE` as in [`Source::open`].
+    pub fn locate(path: &Path) -> Result<PathBuf, Error> {
+        let root = fs::canonicalize(path).map_err(|error| {
+            Error::new(
+                Code::RepoNotFound,
+                format!("expected a git repository at {}: {error}", path.display()),
+            )
+        })?;
+        if !root.is_dir() {
+            let message = format!(
+                "expected a git repository at {}, found a file",
+                path.display()
+            );
+            return Err(Error::new(Code::RepoNotFound, message));
+        }
+        let (inside, bare) = Git::inside(&root)
+            .args(["rev-parse", "--is-bare-repository"])
+            .probe()?;
+        if !inside {
+            // Git also fails for repositories of other owners; only its message tells the two apart.
+            let reason = Git::inside(&root)
+                .args(["rev-parse", "--git-dir"])
+                .run()
+                .err()
+                .map(|error| error.message);
+            let message = format!(
+                "expected a git repository at {}, found none ({})",
+                root.display(),
+                reason.unwrap_or_default()
+            );
+            return Err(Error::new(Code::RepoNotFound, message));
+        }
+        if bare.starts_with(b"true") {
+            let message = format!(
+                "{} is a bare repository; name one with a work tree",
+                root.display()
+            );
+            return Err(Error::new(Code::RepoUnusable, message));
+        }
+        let top = PathBuf::from(
+            Git::inside(&root)
+                .args(["rev-parse", "--show-toplevel"])
+                .line()?,
+        );
+        if fs::canonicalize(&top).ok().as_deref() != Some(root.as_path()) {
+            let message = format!(
+                "{} lies inside the repository {}; name its top directory",
+                root.display(),
+                top.display()
+            );
+            return Err(Error::new(Code::RepoNotFound, message));
+        }
+        Ok(root)
+    }
+
+    fn require_clean(&self) -> Result<(), Error> {
+        let status = Git::inside(&self.root)
+            .args([
+                "status",
+                "--porcelain=v1",
+                "-z",
+                "--untracked-files=normal",
+                "--ignore-submodules=none",
+            ])
+            .run()?;
+        let Some(first) = status
+            .split(|byte| *byte == 0)
+            .find(|entry| !entry.is_empty())
+        else {
+            return Ok(());
+        };
+        let path = crate::render::escape::line(&String::from_utf8_lossy(
+            first.get(3..).unwrap_or_default(),
+        ));
+        let command = format!("git -C {} stash --include-untracked", self.root.display());
+        let message = format!(
+            "{} has changes that are not committed, first of them {path}; commit them, or: {command}",
+            self.root.display()
+        );
+        Err(Error::new(Code::RepoDirty, message)
+            .with("path", path)
+            .with("command", command))
+    }
+
+    /// Refuses a store that lies inside the work tree, where an agent's clone would carry it along.
+    ///
+    /// # Errors
+    ///
+    /// `USAGE` naming both paths.
+    pub fn require_outside(&self, store: &Path) -> Result<(), Error> {
+        let store = absolute(store)?;
+        let existing = store
+            .ancestors()
+            .find_map(|dir| Some((fs::canonicalize(dir).ok()?, dir)));
+        let inside = existing.is_some_and(|(real, _)| real.starts_with(&self.root));
+        if !inside {
+            return Ok(());
+        }
+        let message = format!(
+            "the store {} would lie inside the repository {}; name another place with --store",
+            store.display(),
+            self.root.display()
+        );
+        Err(Error::new(Code::Usage, message))
+    }
+}
+
+/// What a stage left in its tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Captured {
+    /// The tree object in the engine's repository.
+    pub tree: String,
+    /// The binary patch from base to that tree; empty when nothing changed.
+    pub patch: Vec<u8>,
+}
+
+/// The files of one run under the store: `work/<run>/`.
+#[derive(Clone, Debug)]
+pub struct Workspace {
+    root: PathBuf,
+    base: String,
+}
+
+impl Workspace {
+    /// The workspace of a run; nothing is touched yet. `run` is a checked, file-safe run id.
+    #[must_use]
+    pub fn at(store: &Path, run: &str, base: &str) -> Self {
+        Self {
+            root: store.join("work").join(run),
+            base: base.to_owned(),
+        }
+    }
+
+    /// Where everything of the run stands.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The tree that the agent works in.
+    #[must_use]
+    pub fn clone_dir(&self) -> PathBuf {
+        self.root.join("clone")
+    }
+
+    /// The engine's own bare repository.
+    #[must_use]
+    pub fn engine_git(&self) -> PathBuf {
+        self.root.join("engine.git")
+    }
+
+    /// Makes the engine's repository and fetches the base commit into it. Doing it again changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// `REPO_UNUSABLE` when git cannot fetch the commit; `STORE_IO` when a directory cannot be made.
+    pub fn prepare(&self, source: &Path) -> Result<(), Error> {
+        let engine = self.engine_git();
+        if engine.is_dir() && self.has_base(&engine)? {
+            return Ok(());
+        }
+        private_dir(&self.root)?;
+        let format = Git::inside(source)
+            .args(["rev-parse", "--show-object-format"])
+            .line()?;
+        Git::inside(&self.root)
+            .args([
+                "init",
+                "--quiet",
+                "--bare",
+                "--template=",
+                "--initial-branch=praxis",
+            ])
+            .args([format!("--object-format={format}"), "engine.git".to_owned()])
+            .run()?;
+        fetch(&engine, source, &format!("{}:refs/praxis/base", self.base))
+    }
+
+    fn has_base(&self, engine: &Path) -> Result<bool, Error> {
+        let (found, at) = Git::inside(engine)
+            .args(["rev-parse", "--verify", "--quiet", "refs/praxis/base"])
+            .probe()?;
+        Ok(found && String::from_utf8_lossy(&at).trim() == self.base)
+    }
+
+    /// A fresh private clone at base with `patch` applied on top and not committed. What stood there is removed.
+    ///
+    /// # Errors
+    ///
+    /// `REPO_UNUSABLE` when the patch does not apply to base; `STORE_IO` when files cannot be removed or made.
+    pub fn materialize(&self, name: &str, patch: &[u8]) -> Result<PathBuf, Error> {
+        let dir = self.root.join(name);
+        remove(&dir)?;
+        private_dir(&dir)?;
+        let format = Git::inside(&self.engine_git())
+            .args(["rev-parse", "--show-object-format"])
+            .line()?;
+        Git::inside(&dir)
+            .args(["init", "--quiet", "--template=", "--initial-branch=praxis"])
+            .args([format!("--object-format={format}")])
+            .run()?;
+        fetch(&dir, &self.engine_git(), "refs/praxis/base:refs/heads/base")?;
+        Git::inside(&dir)
+            .args(["update-ref", "refs/heads/praxis", &self.base])
+            .run()?;
+        Git::inside(&dir)
+            .args(["update-ref", "-d", "refs/heads/base"])
+            .run()?;
+        Git::inside(&dir).args(["read-tree", "HEAD"]).run()?;
+        let index = self.index_of(patch)?;
+        Git::over(&self.engine_git(), &dir, &index)
+            .args(["checkout-index", "--all", "--force", "--quiet"])
+            .run()?;
+        Git::inside(&dir)
+            .env("GIT_OPTIONAL_LOCKS", "1")
+            .args(["update-index", "-q", "--refresh"])
+            .probe()?;
+        remove(&index)?;
+        Ok(dir)
+    }
+
+    /// The tree object of base with `patch` applied.
+    ///
+    /// # Errors
+    ///
+    /// `REPO_UNUSABLE` when the patch does not apply to base.
+    pub fn tree_of(&self, patch: &[u8]) -> Result<String, Error> {
+        let index = self.index_of(patch)?;
+        let tree = self.engine_call(&index).args(["write-tree"]).line();
+        remove(&index)?;
+        tree
+    }
+
+    /// An index file of the engine that holds base with `patch` applied.
+    fn index_of(&self, patch: &[u8]) -> Result<PathBuf, Error> {
+        let index = self.root.join("apply.index");
+        remove(&index)?;
+        self.engine_call(&index)
+            .args(["read-tree", &self.base])
+            .run()?;
+        if !patch.is_empty() {
+            self.engine_call(&index)
+                .args(["apply", "--cached", "--binary", "--whitespace=nowarn", "-"])
+                .input(patch)
+                .run()?;
+        }
+        Ok(index)
+    }
+
+    fn engine_call(&self, index: &Path) -> Git {
+        Git::inside(&self.engine_git()).env("GIT_INDEX_FILE", index)
+    }
+
+    /// What stands in the clone now, as a patch from base. The clone's own `.git` is not consulted.
+    ///
+    /// # Errors
+    ///
+    /// `REPO_UNUSABLE` when the clone is gone or is no directory, holds a nested repository, or changed by more
+    /// than the bound; what the message says goes to the agent as feedback.
+    pub fn capture(&self) -> Result<Captured, Error> {
+        let clone = self.clone_dir();
+        let real = fs::symlink_metadata(&clone).is_ok_and(|meta| meta.is_dir());
+        if !real {
+            return Err(Error::new(
+                Code::RepoUnusable,
+                "the private clone is gone or is no directory any more",
+            ));
+        }
+        let index = self.root.join("capture.index");
+        remove(&index)?;
+        let captured = self.capture_with(&clone, &index);
+        remove(&index)?;
+        captured
+    }
+
+    fn capture_with(&self, clone: &Path, index: &Path) -> Result<Captured, Error> {
+        let engine = self.engine_git();
+        let over = || Git::over(&engine, clone, index);
+        over().args(["read-tree", &self.base]).run()?;
+        over()
+            .args(["-c", "advice.addEmbeddedRepo=false", "add", "--all", "."])
+            .run()?;
+        let tree = over().args(["write-tree"]).line()?;
+        self.refuse_nested(&tree)?;
+        let patch = Git::inside(&engine)
+            .args(diff_args(&self.base, &tree))
+            .run()?;
+        if patch.len() as u64 > PATCH_BYTES {
+            let message = format!(
+                "expected a patch of at most {PATCH_BYTES} bytes, found {}",
+                patch.len()
+            );
+            return Err(Error::new(Code::RepoUnusable, message));
+        }
+        Ok(Captured { tree, patch })
+    }
+
+    /// A repository inside the tree would be recorded as a link to a commit that nobody else has.
+    fn refuse_nested(&self, tree: &str) -> Result<(), Error> {
+        let links = Git::inside(&self.engine_git())
+            .args([
+                "diff-tree",
+                "-r",
+                "-z",
+                "--no-renames",
+                "--diff-filter=AMT",
+                &self.base,
+                tree,
+            ])
+            .run()?;
+        let mut fields = links.split(|byte| *byte == 0);
+        while let (Some(meta), Some(path)) = (fields.next(), fields.next()) {
+            let new_mode = meta.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
+            if new_mode == b"160000" {
+                let path = crate::render::escape::line(&String::from_utf8_lossy(path));
+                let message = format!(
+                    "the tree holds a repository of its own at {path}; remove its .git, or the folder"
+                );
+                return Err(Error::new(Code::RepoUnusable, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// The paths that differ from base, oldest letter first as git shows them, such as `M src/lib.rs`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::capture`].
+    pub fn changed_files(&self) -> Result<Vec<String>, Error> {
+        let captured = self.capture()?;
+        let listing = Git::inside(&self.engine_git())
+            .args([
+                "diff-tree",
+                "-r",
+                "-z",
+                "--no-renames",
+                "--name-status",
+                &self.base,
+                &captured.tree,
+            ])
+            .run()?;
+        let mut fields = listing.split(|byte| *byte == 0);
+        let mut files = Vec::new();
+        while let (Some(letter), Some(path)) = (fields.next(), fields.next()) {
+            let line = format!(
+                "{} {}",
+                String::from_utf8_lossy(letter),
+                String::from_utf8_lossy(path)
+            );
+            files.push(crate::render::escape::line(&line));
+        }
+        Ok(files)
+    }
+
+    /// Removes a tree that was materialized.
+    ///
+    /// # Errors
+    ///
+    /// `STORE_IO` when a file cannot be removed.
+    pub fn discard(&self, name: &str) -> Result<(), Error> {
+        remove(&self.root.join(name))
+    }
+}
+
+fn diff_args<'a>(base: &'a str, tree: &'a str) -> Vec<&'a str> {
+    vec![
+        "diff-tree",
+        "-r",
+        "-p",
+        "--binary",
+        "--full-index",
+        "--no-color",
+        "--no-renames",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--submodule=short",
+        "--src-prefix=a/",
+        "--dst-prefix=b/",
+        base,
+        tree,
+    ]
+}
+
+/// Fetches one refspec from one repository on this machine into another, without tags, `FETCH_HEAD` or maintenance.
+///
+/// # Errors
+///
+/// `REPO_UNUSABLE` with git's message.
+pub fn fetch(into: &Path, from: &Path, refspec: &str) -> Result<(), Error> {
+    Git::inside(into)
+        .args([
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-auto-maintenance",
+        ])
+        .args(["--no-recurse-submodules", "--update-shallow", "--"])
+        .args([absolute(from)?.as_os_str()])
+        .args([refspec])
+        .run()
+        .map(drop)
+}
+
+/// Makes a directory and its parents that only the owner can enter.
+///
+/// # Errors
+///
+/// `STORE_IO` with the system's message.
+pub fn private_dir(dir: &Path) -> Result<(), Error> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .map_err(|error| io(dir, &error))
+}
+
+/// Removes whatever stands at a path; a path where nothing stands is fine. Symlinks are removed, not followed.
+///
+/// # Errors
+///
+/// `STORE_IO` with the system's message.
+pub fn remove(path: &Path) -> Result<(), Error> {
+    let removed = match fs::symlink_metadata(path) {
+        Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    };
+    removed.map_err(|error| io(path, &error))
+}
+
+pub(crate) fn io(path: &Path, error: &std::io::Error) -> Error {
+    let code = match error.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Code::StoreFull,
+        std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied => {
+            Code::StoreReadOnly
+        }
+        _ => Code::StoreIo,
+    };
+    Error::new(code, format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests;

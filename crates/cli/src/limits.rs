@@ -1,0 +1,49 @@
+//! The bounds of the command line and of the coding workflow, each with its reason.
+//! Invariant: whatever a repository, an agent or a person sends is bounded by one of these before it is kept.
+//! Read by every module of this crate.
+
+/// Most bytes of one git call's output: a patch has to fit an artifact, and listings of paths are far smaller.
+pub const GIT_OUTPUT_BYTES: u64 = 256 << 20;
+/// Most bytes of git's own message that are kept: it is shown in one line.
+pub const GIT_MESSAGE_BYTES: u64 = 16 << 10;
+/// Most bytes of a patch. A change that a person is to accept is smaller by orders of magnitude.
+pub const PATCH_BYTES: u64 = 64 << 20;
+/// Most bytes of a plan: a person reads all of it before approving.
+pub const PLAN_BYTES: u64 = 256 << 10;
+/// Most bytes of a task text: it stands in the commit message and on the command line.
+pub const TASK_BYTES: usize = 64 << 10;
+/// Most bytes of a command: it is part of what is approved.
+pub const COMMAND_BYTES: usize = 16 << 10;
+/// Most bytes that a transcript keeps of an agent's or a check's output, beginning and end each half.
+pub const TRANSCRIPT_BYTES: u64 = 1 << 20;
+/// Most bytes of a usage file: it holds one number.
+pub const USAGE_BYTES: u64 = 128;
+/// Most bytes of an evidence file that a person hands in.
+pub const EVIDENCE_BYTES: u64 = 1 << 20;
+/// Most corrections: each one is three nodes of the graph, which is fixed before the run begins.
+pub const MAX_CORRECTIONS: u32 = 20;
+/// Most names that `--env` lets through.
+pub const ENV_NAMES: usize = 64;
+/// Longest time for one agent run or check, in seconds: one day.
+pub const TIMEOUT_SECONDS: u64 = 86_400;
+/// Time for one agent run or check unless `--timeout` says otherwise, in seconds.
+pub const DEFAULT_TIMEOUT_SECONDS: u64 = 1_800;
+/// How often one operation is tried when its agent says that it did nothing.
+pub const MAX_ATTEMPTS: u64 = 3;
+/// How long after its start a run may begin new work, in milliseconds: thirty days, so that a plan can wait
+/// for a person over a holiday.
+pub const DEADLINE_MS: u64 = 30 * 86_400_000;
+/// How long an approval stays current, in milliseconds: seven days, the work begins at once unless killed.
+pub const APPROVAL_MS: u64 = 7 * 86_400_000;
+/// How long artifacts are kept at least, in milliseconds: ten years, an audit asks later than the work ends.
+pub const RETENTION_MS: u64 = 3_650 * 86_400_000;
+/// Longest lease of a claim, in milliseconds: the engine claims and acknowledges in one go.
+pub const LEASE_MS: u64 = 60_000;
+/// Tolerance for a clock that steps back, in milliseconds.
+pub const CLOCK_TOLERANCE_MS: u64 = 5_000;
+/// How many lines of a failing step's output are shown.
+pub const TAIL_LINES: usize = 12;
+/// How many changed files `unknown` lists before it counts the rest.
+pub const LISTED_FILES: usize = 20;
+/// Events that the publisher takes from the outbox at once.
+pub const OUTBOX_BATCH: usize = 256;

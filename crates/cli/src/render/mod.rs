@@ -1,0 +1,5 @@
+//! What people and programs see: escaped text, the tree, the report, JSON.
+//! Invariant: rendering reads and never changes anything; text from outside passes `escape`.
+//! Called by the verbs.
+
+pub mod escape;
