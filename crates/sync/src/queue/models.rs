@@ -161,7 +161,8 @@ fn a_full_queue_refuses_and_loses_nothing() {
 #[test]
 fn a_dropped_drain_frees_or_refuses_every_item() {
     check(3, || {
-        let (submitter, drain) = channel(2);
+        let (submitter, drain) = channel(3);
+        let kept = submitter.clone();
         // Loom's Arc fails the model when an item is never freed.
         let item = Arc::new(());
         let submitting = {
@@ -175,6 +176,7 @@ fn a_dropped_drain_frees_or_refuses_every_item() {
             })
         };
         drop(drain);
+        assert!(matches!(kept.submit(item.clone()), Err(Refused::Closed(_))));
         submitting.join().unwrap();
         assert_eq!(Arc::strong_count(&item), 1);
     });
