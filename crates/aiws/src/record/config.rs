@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{HoldScopeKind, OutcomeStatus, Record, Ref, StopAction, fields, names};
+use super::{HoldScopeKind, OutcomeStatus, Record, Ref, StopAction, checked, fields, names};
 use crate::decimal::{Dec, DecPlus};
 use crate::error::Error;
 use crate::id::{Id, NodeId};
@@ -29,7 +29,7 @@ names! {
 
 /// The hand-off configuration of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(remote = "Self", rename_all = "camelCase", deny_unknown_fields)]
 pub struct HandoffConfig {
     /// Inputs that may be skipped (HD-04.3).
     #[serde(deserialize_with = "fields::unique")]
@@ -110,7 +110,11 @@ pub struct ScopeBinding {
     pub resolver_revision: Dec,
 }
 
-impl Record for HandoffConfig {
+checked! { HandoffConfig }
+
+impl Record for HandoffConfig {}
+
+impl HandoffConfig {
     /// One answer per question: no input is mapped twice from the same node, no node has two skip rules.
     fn check(&self) -> Result<(), Error> {
         let inputs = self

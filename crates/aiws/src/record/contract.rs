@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Record, Ref, fields, names};
+use super::{Record, Ref, checked, fields, names};
 use crate::decimal::{Dec, DecPlus, Ms};
 use crate::error::{Code, Error};
 use crate::id::{ActorId, ContractId, GrantId, Id, MissionId, ScopeId};
@@ -23,7 +23,7 @@ names! {
 
 /// A mission's immutable contract.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(remote = "Self", rename_all = "camelCase", deny_unknown_fields)]
 pub struct Contract {
     /// The edition it is written for.
     pub edition: Edition,
@@ -139,8 +139,22 @@ impl Record for Contract {
         }
         Ok(())
     }
+}
 
+checked! { Contract }
+
+impl Contract {
     fn check(&self) -> Result<(), Error> {
+        if let Some(index) = self
+            .features
+            .iter()
+            .position(|feature| !FEATURES.contains(&feature.as_str()))
+        {
+            return Err(Error::schema(
+                format!("/features/{index}"),
+                "expected a known feature",
+            ));
+        }
         for (index, grant) in self.authority.root_grants.iter().enumerate() {
             if grant.parent_grant_id.is_some() {
                 let pointer = format!("/authority/rootGrants/{index}/parentGrantId");

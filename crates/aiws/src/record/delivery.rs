@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{HandoffRef, InputRef, JoinMode, Recipient, Record, fields, names};
+use super::{HandoffRef, InputRef, JoinMode, Recipient, Record, checked, fields, names};
 use crate::decimal::{Dec, U64};
 use crate::digest::Digest;
 use crate::error::Error;
@@ -166,7 +166,7 @@ pub struct Material {
 
 /// The binding of an input set to one activation and one operation (HD-03.4).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(remote = "Self", rename_all = "camelCase", deny_unknown_fields)]
 pub struct Consumption {
     /// The mission.
     pub mission_id: MissionId,
@@ -218,7 +218,12 @@ impl Record for Delivery {}
 impl Record for Claim {}
 impl Record for Ack {}
 
-impl Record for Consumption {
+checked! { Consumption }
+
+impl Record for Consumption {}
+
+impl Consumption {
+    /// An operation goes with an effect admission; a control node has neither (HD-03.5, HD-03.12).
     fn check(&self) -> Result<(), Error> {
         let operation = self.entitlement == Entitlement::Operation;
         let expected = if operation { "a value" } else { "null" };

@@ -6,7 +6,7 @@ use serde::de::{Deserializer, Error as _};
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
-use super::{ActorKind, Blocker, Record, Ref, fields, names};
+use super::{ActorKind, Blocker, Record, Ref, checked, fields, names};
 use crate::decimal::{Dec, U64};
 use crate::error::Error;
 use crate::id::{
@@ -74,7 +74,7 @@ names! {
 
 /// A hold.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(remote = "Self", rename_all = "camelCase", deny_unknown_fields)]
 pub struct Hold {
     /// Unique in the domain, never used again (HS-06.7).
     pub hold_id: HoldId,
@@ -195,7 +195,11 @@ pub struct HoldResolution {
     pub revision: U64,
 }
 
-impl Record for Hold {
+checked! { Hold }
+
+impl Record for Hold {}
+
+impl Hold {
     fn check(&self) -> Result<(), Error> {
         let open = self.state == HoldState::Open;
         if open == self.resolution.is_none() {

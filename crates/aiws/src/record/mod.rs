@@ -79,6 +79,27 @@ macro_rules! names {
 }
 pub(crate) use names;
 
+/// Makes a record whose members must also fit together: its `check` runs whenever one is read, however it is read.
+/// The derive on the record carries `remote = "Self"`, which leaves the two traits to this macro.
+macro_rules! checked {
+    ($($name:ident)*) => {$(
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                $name::serialize(self, serializer)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<$name, D::Error> {
+                let record = $name::deserialize(deserializer)?;
+                record.check().map_err(crate::de::nested::<D::Error>)?;
+                Ok(record)
+            }
+        }
+    )*};
+}
+pub(crate) use checked;
+
 names! {
     /// What kind of actor did something; only the host decides it, never the message (HC-ENV.6).
     ActorKind {
@@ -115,21 +136,13 @@ pub struct HandoffRef {
     pub digest: Digest,
 }
 
-/// A record that can be read from a value by itself, with the checks that its members alone cannot make.
+/// A record that can be read from a value by itself.
 pub trait Record: Serialize + DeserializeOwned {
     /// Refuses versions and features of another protocol before the shape is looked at.
     ///
     /// # Errors
     /// `UNSUPPORTED_PROTOCOL`, with a pointer.
     fn supported(_value: &Value) -> Result<(), Error> {
-        Ok(())
-    }
-
-    /// Checks what several members must say together. Pure shape: nothing outside the record is consulted.
-    ///
-    /// # Errors
-    /// `SCHEMA_INVALID`, with a pointer.
-    fn check(&self) -> Result<(), Error> {
         Ok(())
     }
 }
@@ -163,7 +176,6 @@ impl<T: Record> Checked<T> {
     pub fn from_value(value: &Value) -> Result<Checked<T>, Error> {
         T::supported(value)?;
         let record: T = canonical::from_value(value)?;
-        record.check()?;
         Ok(Checked {
             record,
             value: value.clone(),

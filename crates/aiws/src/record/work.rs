@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Record, Ref, fields, names};
+use super::{Record, Ref, checked, fields, names};
 use crate::decimal::{Dec, Ms, U64};
 use crate::digest::Digest;
 use crate::error::Error;
@@ -263,7 +263,7 @@ pub struct Approval {
 
 /// A verification or an acceptance.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(remote = "Self", rename_all = "camelCase", deny_unknown_fields)]
 pub struct Assessment {
     /// Unique in the mission.
     pub assessment_id: AssessmentId,
@@ -331,7 +331,12 @@ impl Record for Attempt {}
 impl Record for Approval {}
 impl Record for AdmissionProposal {}
 
-impl Record for Assessment {
+checked! { Assessment }
+
+impl Record for Assessment {}
+
+impl Assessment {
+    /// Each kind answers in its own vocabulary.
     fn check(&self) -> Result<(), Error> {
         if self.verdict.kind() == self.kind {
             return Ok(());
