@@ -8,7 +8,8 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::time::UNIX_EPOCH;
 
 use aiws::digest::{Digest, Hasher, sha256};
@@ -33,9 +34,10 @@ static NEXT_TEMPORARY: AtomicU64 = AtomicU64::new(0);
 /// An artifact store in one directory of a local file system.
 pub struct FileArtifacts {
     fs: Box<dyn Fs>,
-    // Set when a sync of the directory failed: the system reports such an error once, and a later sync that says yes
-    // proves nothing about the names of before. Only a new open, after the cause was mended, starts afresh.
-    suspended: AtomicBool,
+    // True once a sync of the directory failed: the system reports such an error once, and a later sync that says yes
+    // proves nothing about the names of before. Only a new open, after the cause was mended, starts afresh. Locked
+    // during the sync, so that no other put takes its own yes for an answer before the flag is up.
+    suspended: Mutex<bool>,
 }
 
 impl FileArtifacts {
@@ -58,7 +60,7 @@ impl FileArtifacts {
     pub fn open_on(fs: Box<dyn Fs>) -> Result<Self, ArtifactError> {
         let store = Self {
             fs,
-            suspended: AtomicBool::new(false),
+            suspended: Mutex::new(false),
         };
         store.sweep()?;
         Ok(store)
@@ -239,18 +241,32 @@ impl FileArtifacts {
 
     /// Makes the names durable and makes sure that they are where the next open will look.
     fn sync_names(&self) -> Result<(), ArtifactError> {
+        let mut suspended = self.suspended();
+        if *suspended {
+            return Err(ArtifactError::Suspended);
+        }
         if let Err(error) = self.fs.sync_directory() {
-            self.suspended.store(true, Ordering::Release);
+            *suspended = true;
             return Err(ArtifactError::io(Step::SyncDirectory, error));
         }
-        self.check_ready()
+        drop(suspended);
+        self.check_in_place()
     }
 
     fn check_ready(&self) -> Result<(), ArtifactError> {
-        if self.suspended.load(Ordering::Acquire) {
+        if *self.suspended() {
             return Err(ArtifactError::Suspended);
         }
         self.check_in_place()
+    }
+
+    /// The flag; raised if a thread died while it held the lock, for then nobody knows what the sync did.
+    fn suspended(&self) -> MutexGuard<'_, bool> {
+        self.suspended.lock().unwrap_or_else(|poison| {
+            let mut suspended = poison.into_inner();
+            *suspended = true;
+            suspended
+        })
     }
 
     fn check_in_place(&self) -> Result<(), ArtifactError> {
