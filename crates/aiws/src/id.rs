@@ -58,6 +58,11 @@ macro_rules! ids {
                 &self.0
             }
 
+            /// The id whose text is a digest in hex; 64 ASCII characters are always within the bound.
+            pub fn from_digest(digest: crate::digest::Digest) -> $name {
+                $name(digest.to_string().into())
+            }
+
             /// The same text without its kind, for records that refer to things of several kinds.
             pub fn as_id(&self) -> Id {
                 Id(Arc::clone(&self.0))
