@@ -1,0 +1,229 @@
+//! placeHold: a gate closes over the run, with an owner, a reason and the decisions that may end it (HS-01.1).
+//!
+//! Invariant: members, blockers and dispositions come from the ledger, never from the caller (HF-05.5, REL-8); a
+//! scope that cannot be fenced is refused, never narrowed (HS-01.13). Called by `decide::run`; `derive` and `open`
+//! also by every other command that opens a hold.
+
+use std::collections::BTreeSet;
+
+use aiws::canonical::digest_of;
+use aiws::decimal::{Dec, U64};
+use aiws::object;
+use aiws::record::{
+    ActorKind, Attempt, AttemptStatus, Blocker, Hold, HoldMember, HoldReason, HoldScope,
+    HoldScopeKind, HoldState, NodeSet, StopDisposition,
+};
+
+use super::pipeline::members;
+use super::reconcile::is_uncertain;
+use crate::command::{Body, Command, HoldProposal, PlaceHold};
+use crate::decision::{Decision, Rejection};
+use crate::event::{Gate, GateChange, Identity, IdentityKind, Outcome};
+use crate::facts::Facts;
+use crate::guard::{Guard, check};
+use crate::run::RunState;
+use crate::transition::Transition;
+
+/// Revision of the built-in resolver of RUN scopes, where the configuration binds no other.
+pub const RUN_RESOLVER_REVISION: u64 = 1;
+
+/// Stage 6 of placeHold: who may place it, and whether its scope can be fenced.
+pub(super) fn authority(
+    state: &RunState,
+    body: &PlaceHold,
+    facts: &Facts,
+) -> Result<(), Rejection> {
+    let placer = matches!(
+        facts.actor_kind,
+        ActorKind::Human | ActorKind::Rule | ActorKind::System
+    );
+    check(Guard::HoldPlacer, placer, || {
+        members(object! { "actor": &facts.actor_id, "actorKind": facts.actor_kind })
+    })?;
+    scope(state, &body.hold.scope)
+}
+
+/// The scope is this run, under the resolver that the run trusts (HS-01.6, HS-01.12).
+pub(super) fn scope(state: &RunState, scope: &HoldScope) -> Result<(), Rejection> {
+    let found = || {
+        members(
+            object! { "scope": scope.kind, "ref": &scope.scope_ref.id, "resolverRevision": scope.resolver_revision },
+        )
+    };
+    let run = state
+        .subject
+        .run_id
+        .as_ref()
+        .is_some_and(|run| run.as_str() == scope.scope_ref.id.as_str());
+    check(
+        Guard::ScopeIsRun,
+        scope.kind == HoldScopeKind::Run && run,
+        found,
+    )?;
+    let bound = state
+        .config
+        .scope_bindings
+        .iter()
+        .find(|binding| binding.kind == scope.kind && binding.scope_ref == scope.scope_ref);
+    let trusted = bound.map_or(Dec::from_u64(RUN_RESOLVER_REVISION), |binding| {
+        binding.resolver_revision
+    });
+    check(
+        Guard::HoldResolver,
+        scope.resolver_revision == trusted,
+        found,
+    )
+}
+
+/// Stage 8 of placeHold.
+pub(super) fn decide(
+    state: &RunState,
+    _command: &Command,
+    body: &PlaceHold,
+    facts: &Facts,
+) -> Result<Decision, Rejection> {
+    let hold = derive(state, &body.hold, facts)?;
+    let result = object! { "holdId": &hold.hold_id, "state": hold.state };
+    let mut outcome = Outcome::default();
+    open(state, hold, &mut outcome)?;
+    Ok(Decision {
+        command: Body::PlaceHold(body.clone()),
+        outcome,
+        result,
+        same: Vec::new(),
+        before_ms: Vec::new(),
+    })
+}
+
+/// The hold that follows from a proposal and the ledger.
+///
+/// # Errors
+/// `IDENTITY_CONFLICT` for a used id, `SCHEMA_INVALID` for missing or repeated decisions, `NOT_FOUND` for a
+/// disposition of work that is not in flight.
+pub(super) fn derive(
+    state: &RunState,
+    proposal: &HoldProposal,
+    facts: &Facts,
+) -> Result<Hold, Rejection> {
+    let named = || members(object! { "holdId": &proposal.hold_id });
+    check(
+        Guard::HoldNew,
+        !state.holds.contains_key(&proposal.hold_id),
+        named,
+    )?;
+    let distinct: BTreeSet<_> = proposal.allowed_decisions.iter().collect();
+    let decisions = !distinct.is_empty() && distinct.len() == proposal.allowed_decisions.len();
+    check(Guard::HoldDecisions, decisions, named)?;
+    Ok(Hold {
+        hold_id: proposal.hold_id.clone(),
+        state: HoldState::Open,
+        reason: proposal.reason,
+        owner: proposal.owner.clone(),
+        scope: proposal.scope.clone(),
+        members: member(state),
+        blockers: blockers(state, &proposal.blockers),
+        allowed_decisions: proposal.allowed_decisions.clone(),
+        stop_disposition: dispositions(state, proposal)?,
+        opened_by: facts.actor_id.clone(),
+        opened_at_ms: U64(facts.now_ms),
+        opened_revision: U64(state.head.revision.get() + 1),
+        resolution: None,
+    })
+}
+
+/// Adds an open hold to an outcome: the record, its id, and the gate that closes (HS-05.1).
+pub(super) fn open(state: &RunState, hold: Hold, outcome: &mut Outcome) -> Result<(), Rejection> {
+    let key = hold.hold_id.as_id();
+    outcome.identities.push(Identity {
+        kind: IdentityKind::Hold,
+        key,
+        digest: digest_of(&hold)?,
+    });
+    let gate = Gate::Hold {
+        hold_id: hold.hold_id.clone(),
+    };
+    outcome.gates.push(GateChange {
+        scope: state.subject.clone(),
+        gate,
+        closed: true,
+    });
+    outcome.transitions.push(Transition::HoldOpened { hold });
+    Ok(())
+}
+
+/// The whole run, with every node that it will ever have (HS-01.7, T-46).
+fn member(state: &RunState) -> Vec<HoldMember> {
+    let run = state.subject.run_id.clone();
+    let of_run = |run_id| HoldMember {
+        mission_id: state.subject.mission_id.clone(),
+        run_id,
+        node_ids: NodeSet::All,
+    };
+    run.into_iter().map(of_run).collect()
+}
+
+/// What the proposal names beside effects, and the effects that the ledger knows to be uncertain.
+fn blockers(state: &RunState, proposed: &[Blocker]) -> Vec<Blocker> {
+    let mut all: Vec<Blocker> = proposed
+        .iter()
+        .filter(|blocker| blocker.kind != HoldReason::UncertainEffect)
+        .cloned()
+        .collect();
+    all.extend(uncertain(state).map(|attempt| Blocker {
+        kind: HoldReason::UncertainEffect,
+        subject_id: attempt.attempt_id.as_id(),
+        evidence: Vec::new(),
+    }));
+    all
+}
+
+/// The run's attempts whose effect nobody knows.
+pub(super) fn uncertain(state: &RunState) -> impl Iterator<Item = &Attempt> {
+    state
+        .attempts
+        .values()
+        .filter(|attempt| is_uncertain(state, attempt))
+}
+
+/// Whether an attempt is in flight: tried, and not settled.
+pub(super) fn in_flight(attempt: &Attempt) -> bool {
+    matches!(
+        attempt.status,
+        AttemptStatus::Dispatched | AttemptStatus::Unknown
+    )
+}
+
+/// One disposition per attempt in flight: the proposal's where it has one, else the configured default (HS-05.2).
+fn dispositions(
+    state: &RunState,
+    proposal: &HoldProposal,
+) -> Result<Vec<StopDisposition>, Rejection> {
+    let mut seen = BTreeSet::new();
+    for said in &proposal.stop_disposition {
+        let known = state
+            .attempts
+            .get(&said.attempt_id)
+            .is_some_and(|attempt| in_flight(attempt) && attempt.operation_id == said.operation_id);
+        check(
+            Guard::HoldStopKnown,
+            known && seen.insert(&said.attempt_id),
+            || members(object! { "attemptId": &said.attempt_id }),
+        )?;
+    }
+    let said = |attempt: &Attempt| {
+        proposal
+            .stop_disposition
+            .iter()
+            .find(|said| said.attempt_id == attempt.attempt_id)
+    };
+    let all = state
+        .attempts
+        .values()
+        .filter(|attempt| in_flight(attempt))
+        .map(|attempt| StopDisposition {
+            operation_id: attempt.operation_id.clone(),
+            attempt_id: attempt.attempt_id.clone(),
+            action: said(attempt).map_or(state.config.default_stop, |said| said.action),
+        });
+    Ok(all.collect())
+}

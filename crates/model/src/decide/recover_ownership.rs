@@ -1,0 +1,180 @@
+//! recoverOwnership: a new owner takes over; whatever the old one still sends is stale from here on (HC-RO.1).
+//!
+//! Invariant: keeps holds, deliveries, consumptions, effects and accounts as they are and calls no adapter (HS-06.1);
+//! fencing and permission to go on are separate facts (T-15). Called by `decide::run`.
+
+use aiws::decimal::{Dec, U64};
+use aiws::id::HoldId;
+use aiws::json::Value;
+use aiws::object;
+use aiws::record::{
+    Attempt, ClaimEnd, ClaimEndCause, DeliveryState, HoldDecision, HoldReason, HoldScope,
+    HoldScopeKind, HoldState, Ref, RestartPolicy,
+};
+
+use super::pipeline::members;
+use super::place_hold::{RUN_RESOLVER_REVISION, derive, in_flight, open};
+use super::reconcile::is_human;
+use crate::command::{Body, Command, HoldProposal, RecoverOwnership};
+use crate::decision::{Decision, Rejection};
+use crate::event::{Outcome, Owner};
+use crate::facts::Facts;
+use crate::guard::{Guard, check, need};
+use crate::run::RunState;
+use crate::stream::derived;
+use crate::transition::Transition;
+
+/// Stage 6 of recoverOwnership, beside the host's recovery authority: who names a human decision is a human.
+pub(super) fn authority(
+    _state: &RunState,
+    body: &RecoverOwnership,
+    facts: &Facts,
+) -> Result<(), Rejection> {
+    check(
+        Guard::RecoverHuman,
+        body.decision_ref.is_none() || is_human(facts),
+        || members(object! { "actor": &facts.actor_id, "actorKind": facts.actor_kind }),
+    )
+}
+
+/// Stage 8 of recoverOwnership.
+pub(super) fn decide(
+    state: &RunState,
+    _command: &Command,
+    body: &RecoverOwnership,
+    facts: &Facts,
+) -> Result<Decision, Rejection> {
+    let found = || {
+        members(object! { "expectedEpoch": body.expected_epoch, "epoch": state.epoch.to_string() })
+    };
+    check(
+        Guard::RecoverEpoch,
+        body.expected_epoch.to_u64() == Some(state.epoch),
+        found,
+    )?;
+    let epoch = U64(need(
+        Guard::RecoverEpoch,
+        state.epoch.checked_add(1),
+        found,
+    )?);
+    let mut outcome = Outcome {
+        transitions: vec![Transition::EpochRaised {
+            from: U64(state.epoch),
+            to: epoch,
+        }],
+        owner: Some(Owner {
+            stream: state.stream.clone(),
+            epoch,
+        }),
+        ..Outcome::default()
+    };
+    fence_claims(state, facts, &mut outcome);
+    let hold = restart_hold(state, epoch, facts, &mut outcome)?;
+    let unresolved: Vec<Value> = state
+        .attempts
+        .values()
+        .filter(|attempt| in_flight(attempt))
+        .map(listed)
+        .collect();
+    Ok(Decision {
+        command: Body::RecoverOwnership(body.clone()),
+        outcome,
+        result: object! {
+            "epoch": epoch,
+            "unresolved": unresolved,
+            "holdId": hold.as_ref().map(HoldId::as_str),
+        },
+        same: Vec::new(),
+        before_ms: Vec::new(),
+    })
+}
+
+fn listed(attempt: &Attempt) -> Value {
+    object! { "operationId": &attempt.operation_id, "attemptId": &attempt.attempt_id, "status": attempt.status }
+}
+
+/// Claims that ended without a receipt: their deliveries can be claimed again (HD-02.8).
+fn fence_claims(state: &RunState, facts: &Facts, outcome: &mut Outcome) {
+    for (id, delivery) in &state.deliveries {
+        let Some(claim) = delivery
+            .record
+            .claim
+            .as_ref()
+            .filter(|_| delivery.record.state == DeliveryState::Claimed)
+        else {
+            continue;
+        };
+        // A lease that had run out before ended by that, not by the recovery.
+        let expired = facts.now_ms >= claim.expires_at_ms.get();
+        let cause = if expired {
+            ClaimEndCause::Expired
+        } else {
+            ClaimEndCause::Fenced
+        };
+        outcome.transitions.push(Transition::DeliveryMoved {
+            delivery_id: id.clone(),
+            from: DeliveryState::Claimed,
+            to: DeliveryState::Pending,
+            ended: Some(ClaimEnd {
+                cause,
+                at_ms: U64(facts.now_ms),
+            }),
+            claim: None,
+            acknowledgement: None,
+        });
+    }
+}
+
+/// Under HUMAN one RESTART hold waits for a human: kept where it is open, else opened under the next stable id.
+fn restart_hold(
+    state: &RunState,
+    epoch: U64,
+    facts: &Facts,
+    outcome: &mut Outcome,
+) -> Result<Option<HoldId>, Rejection> {
+    if state.config.restart_policy != RestartPolicy::Human || state.lifecycle.is_terminal() {
+        return Ok(None);
+    }
+    let mut closed = 0;
+    let hold_id = loop {
+        // No event has revision 0, so these ids meet no other derived one; a closed hold's id is never used again.
+        let id = HoldId::from(derived(&state.stream, 0, "restart-hold", closed));
+        match state.holds.get(&id).map(|hold| hold.state) {
+            None => break id,
+            Some(HoldState::Open) => return Ok(Some(id)),
+            Some(HoldState::Released | HoldState::Canceled) => closed += 1,
+        }
+    };
+    // The new epoch makes what is in flight uncertain, so the hold is derived from the state as it will be.
+    let next = RunState {
+        epoch: epoch.get(),
+        ..state.clone()
+    };
+    let hold = derive(&next, &proposal(state, hold_id.clone(), facts), facts)?;
+    open(state, hold, outcome)?;
+    Ok(Some(hold_id))
+}
+
+fn proposal(state: &RunState, hold_id: HoldId, facts: &Facts) -> HoldProposal {
+    let run = state
+        .subject
+        .run_id
+        .as_ref()
+        .map_or_else(|| state.subject.mission_id.as_id(), |run| run.as_id());
+    HoldProposal {
+        hold_id,
+        scope: HoldScope {
+            kind: HoldScopeKind::Run,
+            scope_ref: Ref {
+                id: run,
+                revision: Dec::from_u64(1),
+            },
+            resolver_revision: Dec::from_u64(RUN_RESOLVER_REVISION),
+        },
+        reason: HoldReason::Restart,
+        owner: facts.actor_id.as_id(),
+        blockers: Vec::new(),
+        allowed_decisions: vec![HoldDecision::Recheck, HoldDecision::Cancel],
+        stop_disposition: Vec::new(),
+    }
+}
