@@ -1,5 +1,5 @@
 //! The checks of stage 9 that admission, dispatch and retry share: grant, approval, budget, deadlines; and of stage
-//! 8 what they share about payload and consumed material.
+//! 8 what they share about the action's payload.
 //!
 //! Invariant: nothing that passed at admission is believed at dispatch; every check runs again on fresh facts
 //! (FV-GRT.3, HD-03.8), and what can still change before the commit is named as a condition of it.
@@ -8,13 +8,14 @@
 use aiws::decimal::Dec;
 use aiws::digest::Digest;
 use aiws::error::Error;
-use aiws::id::{ActivationId, ApprovalId, GrantId, NodeId, OperationId};
+use aiws::id::{ApprovalId, GrantId, NodeId, OperationId};
 use aiws::json::{Object, Value};
-use aiws::record::{ActorKind, Approval, ApprovalDecision, Artifact, Grant, Node, NodeKind};
+use aiws::record::{ActorKind, Approval, ApprovalDecision, Grant, Node, NodeKind};
 use aiws::schema::Schema;
 
 use crate::decision::Rejection;
-use crate::facts::{Facts, MaterialError};
+use crate::facts::Facts;
+use crate::graph;
 use crate::guard::{self, Guard};
 use crate::register::{RegisterKey, RegisterKind, RegisterRead};
 use crate::run::RunState;
@@ -133,7 +134,7 @@ pub fn find_node<'a>(state: &'a RunState, id: &NodeId) -> Option<&'a Node> {
     state
         .graph
         .as_deref()
-        .and_then(|graph| graph.nodes.iter().find(|node| node.id == *id))
+        .and_then(|graph| graph::node(graph, id))
 }
 
 /// Checks the action's payload against the node's input schema (FV-GRAPH.10).
@@ -157,53 +158,6 @@ pub fn payload(node: &Node, action: &Value) -> Result<(), Rejection> {
             ("pointer", place.into()),
         ])
     })
-}
-
-/// Checks again the material that an activation consumed: an old receipt is no pass (HF-04.11). Returns the
-/// retention ends that the writer's clock must not have reached.
-///
-/// # Errors
-/// `BASIS_STALE` without a valid consumption, `ARTIFACT_UNAVAILABLE`, `ARTIFACT_MISMATCH`.
-pub fn consumed(
-    state: &RunState,
-    facts: &Facts,
-    activation: &ActivationId,
-) -> Result<Vec<u64>, Rejection> {
-    let bound = state.consumptions.get(activation);
-    guard::check(Guard::DispatchConsumes, bound.is_some(), || {
-        details(&[("activationId", activation.as_str().into())])
-    })?;
-    let mut before_ms = Vec::new();
-    for input in bound.iter().flat_map(|consumption| &consumption.inputs) {
-        let manifest = state.manifests.get(&input.handoff.handoff_id);
-        for artifact in manifest
-            .iter()
-            .flat_map(|committed| &committed.manifest.artifacts)
-        {
-            material(facts, artifact)?;
-            before_ms.extend(artifact.retain_until_ms.to_u64());
-        }
-    }
-    Ok(before_ms)
-}
-
-fn material(facts: &Facts, artifact: &Artifact) -> Result<(), Rejection> {
-    let error = facts.material_errors.get(&artifact.digest).copied();
-    let found = facts.materials.get(&artifact.digest);
-    let named = || details(&[("digest", artifact.digest.to_string().into())]);
-    let gone = error == Some(MaterialError::Unavailable) || (error.is_none() && found.is_none());
-    guard::check(Guard::MaterialAvailable, !gone, named)?;
-    guard::check(
-        Guard::MaterialRetained,
-        !artifact.retain_until_ms.reached(facts.now_ms),
-        named,
-    )?;
-    let same_size = found.is_none_or(|found| Dec::from(found.size_bytes) == artifact.size_bytes);
-    guard::check(
-        Guard::MaterialMatches,
-        error != Some(MaterialError::Mismatch) && same_size,
-        named,
-    )
 }
 
 /// The grant's register as read, and the grant in it.
@@ -329,6 +283,7 @@ fn budget(facts: &Facts, amount: Dec) -> Result<(), Rejection> {
     )
 }
 
+/// The deadlines of mission and node, checked; they are also times that the writer must not have reached.
 pub(crate) fn deadlines(
     state: &RunState,
     facts: &Facts,

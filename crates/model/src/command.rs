@@ -6,7 +6,7 @@
 use aiws::decimal::{Dec, DecPlus, Ms};
 use aiws::digest::Digest;
 use aiws::id::{
-    ApprovalId, AssessmentId, AttemptId, DeliveryId, EvidenceId, GrantId, HoldId, Id, MissionId, NodeId, OperationId,
+    ApprovalId, AssessmentId, AttemptId, DeliveryId, EvidenceId, HoldId, Id, MissionId, NodeId, OperationId,
     RequestId, RunId,
 };
 use aiws::json::Value;

@@ -6,11 +6,23 @@
 
 pub mod account;
 pub mod command;
+pub mod decide;
 pub mod decision;
+pub mod draft;
 pub mod event;
+pub mod evolve;
 pub mod facts;
+pub mod graph;
+pub mod guard;
+pub mod limits;
+pub mod mission;
+pub mod plan;
 pub mod register;
+pub mod report;
 pub mod run;
 pub mod stream;
 pub mod table;
 pub mod transition;
+pub mod wire;
+
+mod admission;

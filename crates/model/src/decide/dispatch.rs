@@ -3,9 +3,11 @@
 //! Invariant: nothing that was true at admission is believed here: authority, ownership, gates, material, approval
 //! and deadlines are checked again (HD-03.8). Called by `decide::run`.
 
+use aiws::id::ActivationId;
 use aiws::object;
 use aiws::record::{AttemptStatus, Operation};
 
+use super::material;
 use super::pipeline::members;
 use crate::admission::{self, Wanted};
 use crate::command::{Body, Command, Dispatch};
@@ -66,7 +68,7 @@ pub(super) fn decide(
         attempt.status == AttemptStatus::Prepared,
         named,
     )?;
-    let mut before_ms = admission::consumed(state, facts, &place.activation_id)?;
+    let mut before_ms = consumed(state, facts, &place.activation_id)?;
     admission::payload(node, &operation.action)?;
     let cleared = admission::check(
         state,
@@ -113,6 +115,30 @@ pub(super) fn decide(
         same: cleared.same,
         before_ms,
     })
+}
+
+/// The material that the activation consumed is there and unchanged: an old receipt is no pass (HF-04.11). Returns
+/// the ends of its retention.
+fn consumed(
+    state: &RunState,
+    facts: &Facts,
+    activation: &ActivationId,
+) -> Result<Vec<u64>, Rejection> {
+    let found = || members(object! { "activationId": activation });
+    let bound = need(
+        Guard::DispatchConsumes,
+        state.consumptions.get(activation),
+        found,
+    )?;
+    let inputs = bound
+        .inputs
+        .iter()
+        .filter_map(|input| state.manifests.get(&input.handoff.handoff_id));
+    let artifacts = inputs.flat_map(|committed| &committed.manifest.artifacts);
+    material::verified(artifacts.clone(), facts)?;
+    Ok(artifacts
+        .filter_map(|artifact| artifact.retain_until_ms.to_u64())
+        .collect())
 }
 
 /// Where the host says what it is about to run, that is exactly what was admitted (FV-APR.2, F-12).

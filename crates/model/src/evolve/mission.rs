@@ -1,182 +1,136 @@
-//! A mission's state after an event: its opening, its grants, its runs.
+//! The mission's fold, and the admission that a run's fold starts from.
 //!
-//! Invariant: contract and configuration come from the opening event and never change (FV-CON.1, FV-CON.2); ids
-//! are taken once. Called by the mission's actor and by every replay.
+//! Invariant: contract and configuration never change after the first event (FV-CON.2), and a run starts from
+//! what its own admission event carries, not from what the mission became later. Called by actors and replay.
 
 use std::sync::Arc;
 
 use aiws::decimal::U64;
 use aiws::digest::Digest;
-use aiws::id::{GrantId, RunId};
-use aiws::record::Grant;
+use aiws::id::{RunId, StreamId};
+use aiws::record::{Contract, Grant, HandoffConfig, Lifecycle};
 use rpds::RedBlackTreeMapSync as Map;
+use serde::Deserialize;
 
-use super::{IllegalEvent, follows, free, same};
-use crate::command::{Body, OpenMission};
+use super::{IllegalEvent, follows, free, known, same};
+use crate::command::Body;
 use crate::event::{Event, Head};
 use crate::mission::MissionState;
+use crate::register::RegisterKind;
+use crate::run::RunState;
+use crate::stream::Subject;
 use crate::transition::Transition;
 
-/// The mission's state after an event; `hash` is the event's own, `state` is none before the first.
+/// The mission's state after an event; `hash` is the event's own. The first event has no state before it.
 ///
 /// # Errors
-/// `IllegalEvent` where the event does not follow: another stream, a gap, a wrong previous hash, or a change that
-/// the mission's state does not permit.
-pub fn mission(
-    state: Option<MissionState>,
-    event: &Event,
-    hash: &Digest,
-) -> Result<MissionState, IllegalEvent> {
+/// `IllegalEvent` where the event does not follow, or does not start where the state is.
+pub fn mission(state: Option<MissionState>, event: &Event, hash: &Digest) -> Result<MissionState, IllegalEvent> {
     let mut state = match state {
-        Some(state) => {
-            follows(&state.subject, &state.head, state.last_ms, event)?;
-            let opens = event
-                .outcome
-                .transitions
-                .contains(&Transition::MissionOpened {});
-            free("the mission", &state.subject.mission_id, opens)?;
-            state
-        }
+        Some(state) => state,
         None => opened(event)?,
     };
-    same("the owner epoch of a mission", None, event.owner_epoch)?;
+    follows(&state.subject, &state.head, state.last_ms, event)?;
+    same("the owner epoch", None, event.owner_epoch)?;
     for transition in &event.outcome.transitions {
         apply(&mut state, event, transition)?;
     }
-    state.head = Head {
-        revision: event.revision,
-        hash: *hash,
-    };
+    state.head = Head { revision: event.revision, hash: *hash };
     state.last_ms = event.at_ms.get();
     Ok(state)
 }
 
-/// The state that the opening event begins with.
+/// The state that the first event of a mission meets: its contract, and nothing committed.
 fn opened(event: &Event) -> Result<MissionState, IllegalEvent> {
-    let Body::OpenMission(OpenMission { contract, config }) = &event.command else {
-        return Err(IllegalEvent::content(
-            "the first event of a mission",
-            "openMission",
-            event.kind.name(),
-        ));
+    let Body::OpenMission(body) = &event.command else {
+        return Err(IllegalEvent::content("a mission's first event", "openMission", event.kind.name()));
     };
-    let head = Head {
-        revision: U64(0),
-        hash: Digest::ZERO,
-    };
-    follows(&event.subject, &head, 0, event)?;
-    same("the run of a mission's event", &None, &event.subject.run_id)?;
-    same(
-        "the contract's mission",
-        &event.subject.mission_id,
-        &contract.mission_id,
-    )?;
-    same(
-        "the changes of an opening",
-        &[Transition::MissionOpened {}][..],
-        &event.outcome.transitions[..],
-    )?;
-    let mut grants = Map::new_sync();
-    for grant in &contract.authority.root_grants {
-        free(
-            "the grant",
-            &grant.grant_id,
-            grants.contains_key(&grant.grant_id),
-        )?;
+    same("the first transition", Some(&Transition::MissionOpened {}), event.outcome.transitions.first())?;
+    let mut grants: Map<_, Grant> = Map::default();
+    for grant in &body.contract.authority.root_grants {
         grants.insert_mut(grant.grant_id.clone(), grant.clone());
     }
     Ok(MissionState {
         subject: event.subject.clone(),
         stream: event.subject.stream(),
-        head,
+        head: Head { revision: U64(0), hash: Digest::ZERO },
         last_ms: 0,
-        contract: Arc::new(contract.clone()),
-        config: Arc::new(config.clone()),
+        contract: Arc::new(body.contract.clone()),
+        config: Arc::new(body.config.clone()),
         grants,
-        runs: Map::new_sync(),
+        runs: Map::default(),
     })
 }
 
-fn apply(
-    state: &mut MissionState,
-    event: &Event,
-    transition: &Transition,
-) -> Result<(), IllegalEvent> {
-    match transition {
-        Transition::MissionOpened {} => Ok(()),
-        Transition::GrantRecorded { grant_id } => granted(state, event, grant_id),
-        Transition::RunAdmitted { run_id, epoch } => admitted(state, event, run_id, epoch.get()),
-        other => Err(IllegalEvent::content(
-            "a change of a mission",
-            "one of its own",
-            format!("{other:?}"),
-        )),
+fn apply(state: &mut MissionState, event: &Event, transition: &Transition) -> Result<(), IllegalEvent> {
+    match (transition, &event.command) {
+        (Transition::MissionOpened {}, Body::OpenMission(_)) => same("the mission's revision", 0, state.head.revision.get()),
+        (Transition::GrantRecorded { grant_id }, Body::GrantCommand(body)) => {
+            same("the grant", grant_id, &body.grant.grant_id)?;
+            free("the grant", grant_id, state.grants.contains_key(grant_id))?;
+            state.grants.insert_mut(grant_id.clone(), body.grant.clone());
+            Ok(())
+        }
+        (Transition::RunAdmitted { run_id, epoch }, Body::StartRun(body)) => {
+            same("the run", run_id, &body.run_id)?;
+            free("the run", run_id, state.runs.contains_key(run_id))?;
+            state.runs.insert_mut(run_id.clone(), epoch.get());
+            Ok(())
+        }
+        _ => Err(IllegalEvent::content("the transition", "one of a mission, with its command", event.kind.name())),
     }
 }
 
-fn granted(state: &mut MissionState, event: &Event, id: &GrantId) -> Result<(), IllegalEvent> {
-    let Body::GrantCommand(body) = &event.command else {
-        return Err(IllegalEvent::content(
-            "the command",
-            "grant",
-            event.kind.name(),
-        ));
-    };
-    same("the grant", &body.grant.grant_id, id)?;
-    free("the grant", id, state.grants.contains_key(id))?;
-    let parent = body
-        .grant
-        .parent_grant_id
-        .as_ref()
-        .and_then(|parent| state.grants.get(parent));
-    let Some(parent) = parent else {
-        return Err(IllegalEvent::content(
-            format!("the parent of grant {id}"),
-            "one that exists",
-            "none",
-        ));
-    };
-    if !narrows(&body.grant, parent) {
-        return Err(IllegalEvent::content(
-            format!("the grant {id}"),
-            "one inside its parent",
-            "a wider one",
-        ));
+/// The value of a RunAdmission register.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Admission {
+    run_id: RunId,
+    epoch: U64,
+    profile: String,
+    contract: Contract,
+    config: HandoffConfig,
+}
+
+impl RunState {
+    /// A run as its admission leaves it, before its first event. `event` is the mission's startRun, `hash` its
+    /// hash: the run's first event links to it.
+    ///
+    /// # Errors
+    /// `IllegalEvent` where the event admits no run, or its register does not say all that a run starts from.
+    pub fn admitted(event: &Event, hash: &Digest) -> Result<RunState, IllegalEvent> {
+        let mut writes = event.outcome.registers.iter();
+        let write = writes.find(|write| write.register.kind == RegisterKind::RunAdmission);
+        let write = known("the run admission of event", event.revision, write)?;
+        let admission: Admission = aiws::canonical::from_value(&write.value)
+            .map_err(|error| IllegalEvent::content("the run admission", "a closed record", error))?;
+        same("the profile", crate::mission::PROTOCOL, admission.profile.as_str())?;
+        let subject = Subject::run(event.subject.mission_id.clone(), admission.run_id);
+        let stream: StreamId = subject.stream();
+        same("the opened stream", true, event.outcome.opens.contains(&stream))?;
+        Ok(RunState {
+            subject,
+            stream,
+            head: Head { revision: U64(0), hash: *hash },
+            last_ms: event.at_ms.get(),
+            epoch: admission.epoch.get(),
+            lifecycle: Lifecycle::Running,
+            cause: None,
+            contract: Arc::new(admission.contract),
+            config: Arc::new(admission.config),
+            graph: None,
+            nodes: Map::default(),
+            operations: Map::default(),
+            attempts: Map::default(),
+            approvals: Map::default(),
+            verifications: Vec::new(),
+            acceptances: Vec::new(),
+            manifests: Map::default(),
+            checkpoints: Map::default(),
+            deliveries: Map::default(),
+            consumptions: Map::default(),
+            holds: Map::default(),
+            canceled_by: None,
+        })
     }
-    state.grants.insert_mut(id.clone(), body.grant.clone());
-    Ok(())
-}
-
-/// The child lies inside its parent in every dimension (FV-GRT.1).
-fn narrows(child: &Grant, parent: &Grant) -> bool {
-    child
-        .actions
-        .iter()
-        .all(|action| parent.actions.contains(action))
-        && child
-            .scopes
-            .iter()
-            .all(|scope| parent.scopes.contains(scope))
-        && child.max_amount <= parent.max_amount
-        && child.not_after_ms <= parent.not_after_ms
-}
-
-fn admitted(
-    state: &mut MissionState,
-    event: &Event,
-    id: &RunId,
-    epoch: u64,
-) -> Result<(), IllegalEvent> {
-    let Body::StartRun(body) = &event.command else {
-        return Err(IllegalEvent::content(
-            "the command",
-            "startRun",
-            event.kind.name(),
-        ));
-    };
-    same("the run", &body.run_id, id)?;
-    same("the first epoch of a run", 1, epoch)?;
-    free("the run", id, state.runs.contains_key(id))?;
-    state.runs.insert_mut(id.clone(), epoch);
-    Ok(())
 }

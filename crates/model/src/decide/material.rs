@@ -1,0 +1,47 @@
+//! Material: what a manifest names must have been read back by the host, whole and in time.
+//!
+//! Invariant: only the host's verified facts count, never an assertion of a caller (HD-03.3, CRD-5).
+//! Called by commitBoundary, acknowledgeDelivery and admitConsumer.
+
+use aiws::decimal::Dec;
+use aiws::digest::Digest;
+use aiws::record::{Artifact, Material};
+
+use crate::admission::details;
+use crate::decision::Rejection;
+use crate::facts::{Facts, MaterialError};
+use crate::guard::{Guard, check};
+
+/// Every artifact is there, within its retention, and is what its record says.
+pub(super) fn verified<'a>(
+    artifacts: impl Iterator<Item = &'a Artifact> + Clone,
+    facts: &Facts,
+) -> Result<(), Rejection> {
+    let named = |digest: &Digest| details(&[("digest", digest.to_string().into())]);
+    // All of one code before all of the next: which artifact comes first must not decide the error (ERR-PREC.1).
+    for artifact in artifacts.clone() {
+        let error = facts.material_errors.get(&artifact.digest);
+        let read = facts.materials.contains_key(&artifact.digest) || error == Some(&MaterialError::Mismatch);
+        let there = read && error != Some(&MaterialError::Unavailable);
+        check(Guard::MaterialAvailable, there, || named(&artifact.digest))?;
+        let retained = !artifact.retain_until_ms.reached(facts.now_ms);
+        check(Guard::MaterialRetained, retained, || named(&artifact.digest))?;
+    }
+    for artifact in artifacts {
+        let good = !facts.material_errors.contains_key(&artifact.digest);
+        let size = facts.materials.get(&artifact.digest).map(|found| Dec::from(found.size_bytes));
+        let same = good && size == Some(artifact.size_bytes);
+        check(Guard::MaterialMatches, same, || named(&artifact.digest))?;
+    }
+    Ok(())
+}
+
+/// The material as the receipt lists it.
+pub(super) fn receipt(artifacts: &[Artifact], facts: &Facts) -> Vec<Material> {
+    let one = |artifact: &Artifact| {
+        let found = facts.materials.get(&artifact.digest)?;
+        let (digest, size_bytes) = (artifact.digest, found.size_bytes);
+        Some(Material { digest, size_bytes, schema_digest: artifact.schema_digest })
+    };
+    artifacts.iter().filter_map(one).collect()
+}

@@ -1,0 +1,141 @@
+//! Apply: one transition of a run, dispatched to the part of the state that it moves.
+//!
+//! Invariant: every transition checks where it starts before anything changes. Called by `evolve::run`.
+
+use std::sync::Arc;
+
+use super::{IllegalEvent, free, handoffs, known, same, work};
+use crate::command::Body;
+use crate::event::Event;
+use crate::run::{NodeState, NodeStatus, RunState};
+use crate::stream::activation;
+use crate::transition::Transition as T;
+
+use aiws::id::NodeId;
+use aiws::record::{Cause, Hold, HoldResolution, HoldState, Lifecycle};
+
+/// Applies one transition.
+pub(super) fn transition(state: &mut RunState, event: &Event, transition: &T) -> Result<(), IllegalEvent> {
+    match transition {
+        T::GraphActivated {} => graph_activated(state, event),
+        T::NodeMoved { node_id, from, to, skipped_by } => node_moved(state, node_id, *from, *to, skipped_by.as_ref()),
+        T::OperationAdmitted { operation, attempt } => work::operation_admitted(state, operation, attempt),
+        T::AttemptPrepared { attempt } => work::attempt_prepared(state, attempt),
+        T::AttemptMoved { attempt_id, from, to, actual, evidence } => {
+            work::attempt_moved(state, attempt_id, *from, *to, *actual, evidence)
+        }
+        T::ApprovalRecorded { approval } => work::approval_recorded(state, approval),
+        T::ApprovalBound { approval_id, operation_id } => work::approval_bound(state, approval_id, operation_id),
+        T::ApprovalRevoked { approval_id } => work::approval_revoked(state, approval_id),
+        T::AssessmentRecorded { assessment } => work::assessment_recorded(state, assessment),
+        T::ConsumptionRecorded { consumption } => handoffs::consumption_recorded(state, consumption),
+        T::ManifestCommitted { handoff, skipped } => handoffs::manifest_committed(state, event, handoff, *skipped),
+        T::DeliveryOpened { delivery } => handoffs::delivery_opened(state, delivery),
+        T::DeliveryMoved { delivery_id, from, to, ended, claim, acknowledgement } => {
+            let moved = handoffs::Moved { from: *from, to: *to, ended: *ended, claim, acknowledgement };
+            handoffs::delivery_moved(state, event, delivery_id, moved)
+        }
+        T::HoldOpened { hold } => hold_opened(state, hold),
+        T::HoldClosed { hold_id, to, resolution } => {
+            let hold = known("the hold", hold_id, state.holds.get(hold_id))?;
+            let closed = hold_closed(hold, *to, resolution)?;
+            state.holds.insert_mut(hold_id.clone(), closed);
+            Ok(())
+        }
+        T::EpochRaised { from, to } => epoch_raised(state, from.get(), to.get()),
+        T::LifecycleMoved { from, to, cause } => lifecycle_moved(state, event, *from, *to, cause.as_ref()),
+        T::MissionOpened {} | T::GrantRecorded { .. } | T::RunAdmitted { .. } => {
+            Err(IllegalEvent::content("the transition", "one of a run", "one of a mission"))
+        }
+    }
+}
+
+fn graph_activated(state: &mut RunState, event: &Event) -> Result<(), IllegalEvent> {
+    let Body::ActivateGraph(body) = &event.command else {
+        return Err(IllegalEvent::content("the command", "activateGraph", event.kind.name()));
+    };
+    free("the graph", &body.graph.graph_id, state.graph.is_some())?;
+    for node in &body.graph.nodes {
+        let own = NodeState {
+            status: NodeStatus::Pending,
+            activation_id: activation(&state.stream, &node.id, 1),
+            iteration: 1,
+            skipped_by: None,
+        };
+        state.nodes.insert_mut(node.id.clone(), own);
+    }
+    state.graph = Some(Arc::new(body.graph.clone()));
+    Ok(())
+}
+
+fn node_moved(
+    state: &mut RunState,
+    id: &NodeId,
+    from: NodeStatus,
+    to: NodeStatus,
+    skipped_by: Option<&NodeId>,
+) -> Result<(), IllegalEvent> {
+    use NodeStatus::{Active, Blocked, Canceled, Completed, Failed, Pending, Skipped};
+    let own = known("the node", id, state.nodes.get(id))?;
+    same("where the node moves from", own.status, from)?;
+    let legal = match from {
+        Pending => matches!(to, Active | Skipped | Failed),
+        Active => matches!(to, Completed | Blocked | Failed | Canceled),
+        Blocked => to == Active,
+        Completed | Skipped | Failed | Canceled => false,
+    };
+    if !legal {
+        return Err(IllegalEvent::content(format!("the move of node {id}"), "a legal one", format!("{from:?} to {to:?}")));
+    }
+    let moved = NodeState { status: to, skipped_by: skipped_by.cloned(), ..own.clone() };
+    state.nodes.insert_mut(id.clone(), moved);
+    Ok(())
+}
+
+fn hold_opened(state: &mut RunState, hold: &Hold) -> Result<(), IllegalEvent> {
+    free("the hold", &hold.hold_id, state.holds.contains_key(&hold.hold_id))?;
+    same("the state of a new hold", HoldState::Open, hold.state)?;
+    state.holds.insert_mut(hold.hold_id.clone(), hold.clone());
+    Ok(())
+}
+
+fn hold_closed(hold: &Hold, to: HoldState, resolution: &HoldResolution) -> Result<Hold, IllegalEvent> {
+    same("where the hold moves from", HoldState::Open, hold.state)?;
+    if to == HoldState::Open {
+        return Err(IllegalEvent::content("where the hold moves to", "a final state", to));
+    }
+    Ok(Hold { state: to, resolution: Some(resolution.clone()), ..hold.clone() })
+}
+
+fn epoch_raised(state: &mut RunState, from: u64, to: u64) -> Result<(), IllegalEvent> {
+    same("the epoch", state.epoch, from)?;
+    same("the next epoch", from.checked_add(1), Some(to))?;
+    state.epoch = to;
+    Ok(())
+}
+
+fn lifecycle_moved(
+    state: &mut RunState,
+    event: &Event,
+    from: Lifecycle,
+    to: Lifecycle,
+    cause: Option<&Cause>,
+) -> Result<(), IllegalEvent> {
+    use Lifecycle::{Canceled, Canceling, Completed, Failed, Paused, Rejected, Running};
+    same("the lifecycle", state.lifecycle, from)?;
+    let legal = match from {
+        Running => to != Running,
+        Paused => matches!(to, Running | Canceling),
+        Canceling => to == Canceled,
+        Completed | Failed | Canceled | Rejected => false,
+    };
+    if !legal {
+        return Err(IllegalEvent::content("the move of the lifecycle", "a legal one", format!("{from} to {to}")));
+    }
+    if to == Canceling {
+        state.canceled_by = Some(event.actor_id.clone());
+    }
+    state.lifecycle = to;
+    state.cause = cause.cloned();
+    Ok(())
+}
