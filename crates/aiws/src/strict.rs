@@ -223,6 +223,9 @@ fn syntax(text: &str, place: &Place, cause: &serde_json::Error) -> Error {
                 0
             },
     );
+    if sentence.contains("hex escape") {
+        sentence = format!("expected surrogates in pairs: {sentence}");
+    }
     refused(sentence, offset).at(place.0.borrow().as_str())
 }
 

@@ -1,0 +1,13 @@
+//! The tests of the protocol crate, one binary so that its dependencies are linked once.
+//! Invariant: each test names the requirement that it proves; cases are tables wherever they can be.
+//! Called by `cargo test`; the corpora also need PRAXIS_CORPORA.
+
+mod canonical;
+mod codes;
+mod corpora;
+mod examples;
+mod records;
+mod refusals;
+mod schema;
+mod strict;
+mod values;

@@ -1,0 +1,441 @@
+//! Single wrong values in otherwise valid records, each with the place where it must be reported.
+//! Invariant: one change, one refusal, one pointer.
+//! Called by `cargo test`.
+
+use aiws::error::Code;
+use aiws::json::Value;
+use aiws::record::*;
+use aiws::strict::parse;
+
+use crate::examples::{self, Example, read};
+use crate::records::changed;
+
+fn example(name: &str) -> Example {
+    examples::all()
+        .into_iter()
+        .find(|example| example.name == name)
+        .expect(name)
+}
+
+/// Checks that one changed place (JSON text; an empty text removes the member) is refused there.
+#[track_caller]
+fn refused(name: &str, place: &str, text: &str, pointer: &str) {
+    let example = example(name);
+    let change = (!text.is_empty()).then(|| parse(text.as_bytes()).expect(text));
+    let mutant = changed(&example.value(), place, change);
+    let error = (example.read)(&mutant).expect_err(&format!("{name}{place} = {text}"));
+    assert_eq!(
+        error.code,
+        Code::SchemaInvalid,
+        "{name}{place} = {text}: {error}"
+    );
+    assert_eq!(
+        error.pointer.as_deref(),
+        Some(pointer),
+        "{name}{place} = {text}: {error}"
+    );
+    assert!(!error.message.contains('\u{1}'), "{error}");
+}
+
+#[track_caller]
+fn accepted(name: &str, place: &str, text: &str) {
+    let example = example(name);
+    let change = (!text.is_empty()).then(|| parse(text.as_bytes()).expect(text));
+    let mutant = changed(&example.value(), place, change);
+    let again =
+        (example.read)(&mutant).unwrap_or_else(|error| panic!("{name}{place} = {text}: {error}"));
+    assert_eq!(again, mutant);
+}
+
+/// Sets are sorted and unique; texts and lists keep their bounds.
+#[test]
+fn sets_texts_and_lists() {
+    for (name, place, text, pointer) in [
+        ("grant", "/actions", r#"["b","a"]"#, "/actions/1"),
+        ("grant", "/scopes", r#"["a","a"]"#, "/scopes/1"),
+        ("grant", "/scopes", r#"["a",""]"#, "/scopes/1"),
+        (
+            "contract",
+            "/authority/rootGrants/0/actions",
+            r#"["b","a"]"#,
+            "/authority/rootGrants/0/actions/1",
+        ),
+        (
+            "contract",
+            "/authority/rootGrants/0/parentGrantId",
+            r#""g0""#,
+            "/authority/rootGrants/0/parentGrantId",
+        ),
+        ("contract", "/extensions", r#"["b","a"]"#, "/extensions/1"),
+        ("graph", "/nodes", "[]", "/nodes"),
+        (
+            "graph",
+            "/nodes/3/dependsOn",
+            r#"["a","b","a"]"#,
+            "/nodes/3/dependsOn/2",
+        ),
+        (
+            "manifest",
+            "/outcome/cause/code",
+            r#""""#,
+            "/outcome/cause/code",
+        ),
+        ("manifest", "/lineage/reason", r#""""#, "/lineage/reason"),
+        (
+            "consumption",
+            "/join/selected",
+            r#"["d","d"]"#,
+            "/join/selected/1",
+        ),
+        (
+            "assessment",
+            "/invalidated/reason",
+            r#""""#,
+            "/invalidated/reason",
+        ),
+    ] {
+        refused(name, place, text, pointer);
+    }
+    let long = format!(
+        "\"{}\"",
+        "\u{e4}".repeat(aiws::limits::MAX_TEXT_SCALARS + 1)
+    );
+    refused("manifest", "/context/intent", &long, "/context/intent");
+    refused(
+        "manifest",
+        "/context/decisions",
+        &format!("[\"\",{long}]"),
+        "/context/decisions/1",
+    );
+    let many = format!(
+        "[{}]",
+        vec![r#""x""#; aiws::limits::MAX_LIST_ITEMS + 1].join(",")
+    );
+    refused(
+        "manifest",
+        "/context/decisions",
+        &many,
+        "/context/decisions",
+    );
+    accepted("grant", "/scopes", r#"["*","a/*"]"#);
+}
+
+/// Proves FV-CON.4: an amount that is a fraction, a number literal, negative or empty is refused.
+#[test]
+fn fv_con_4_whole_amounts() {
+    for text in [
+        r#""1.5""#,
+        "1",
+        r#""-1""#,
+        r#""""#,
+        r#""01""#,
+        r#""unlimited""#,
+    ] {
+        refused("contract", "/budget", text, "/budget");
+        refused("grant", "/maxAmount", text, "/maxAmount");
+        refused("admission", "/amount", text, "/amount");
+    }
+    assert!(parse(br#"{"budget":1.5}"#).is_err());
+}
+
+/// Proves NUM-3, F-11: positive where written: attempts, leases, fan-out, generations. Zero is never 'unlimited'.
+#[test]
+fn num_3_positive_members() {
+    for (name, place) in [
+        ("contract", "/maxAttempts"),
+        ("config", "/leaseMs"),
+        ("config", "/maxRecipients"),
+        ("delivery", "/claim/generation"),
+        ("delivery", "/acknowledgement/generation"),
+    ] {
+        for text in [r#""0""#, r#""-1""#, &format!("\"{}\"", "9".repeat(101))] {
+            refused(name, place, text, place);
+        }
+    }
+    accepted("delivery", "/generation", r#""0""#);
+    accepted("config", "/clockToleranceMs", r#""0""#);
+}
+
+/// Proves FV-CMD.3: an unknown edition or feature is refused before the shape is looked at, and also by the shape.
+#[test]
+fn fv_cmd_3_editions_and_features() {
+    for (place, text, pointer) in [
+        ("/edition", r#""0.5""#, "/edition"),
+        ("/features", r#"["finite-v1","foo"]"#, "/features/1"),
+    ] {
+        let example = example("contract");
+        let mutant = changed(
+            &example.value(),
+            place,
+            Some(parse(text.as_bytes()).expect(text)),
+        );
+        let error = (example.read)(&mutant).expect_err(text);
+        assert_eq!(
+            (error.code, error.pointer.as_deref()),
+            (Code::UnsupportedProtocol, Some(pointer))
+        );
+        assert!(aiws::canonical::from_value::<Contract>(&mutant).is_err());
+    }
+}
+
+/// Proves HF-01.1: a manifest of another version of the protocol is refused as such.
+#[test]
+fn hf_01_1_other_versions() {
+    for version in ["aiws-handoff/2", "aiws-handoff/1 ", "example-handoff/1", ""] {
+        let mutant = changed(
+            &examples::manifest().value(),
+            "/protocol",
+            Some(Value::from(version)),
+        );
+        let error = read::<Manifest>(&mutant).expect_err(version);
+        assert_eq!(
+            (error.code, error.pointer.as_deref()),
+            (Code::UnsupportedProtocol, Some("/protocol"))
+        );
+    }
+}
+
+/// Node configuration belongs to the node's kind, and a wrong one is reported at its innermost place.
+#[test]
+fn node_configuration_by_kind() {
+    for (place, text, pointer) in [
+        (
+            "/nodes/1/config",
+            r#"{"field":"ok","equals":true,"else":"a"}"#,
+            "/nodes/1/config",
+        ),
+        ("/nodes/1/config/then", r#""""#, "/nodes/1/config/then"),
+        (
+            "/nodes/1/config/then",
+            r#"["join"]"#,
+            "/nodes/1/config/then",
+        ),
+        ("/nodes/1/config/else", "7", "/nodes/1/config/else"),
+        ("/nodes/1/config/field", r#""""#, "/nodes/1/config/field"),
+        ("/nodes/0/config", "{}", "/nodes/0/config"),
+        (
+            "/nodes/2/config",
+            r#"{"mode":"ALL"}"#,
+            "/nodes/2/config/mode",
+        ),
+        ("/nodes/6/config", r#"{"x":1}"#, "/nodes/6/config/x"),
+        ("/nodes/6/config", "[]", "/nodes/6/config"),
+        ("/nodes/3/config/mode", r#""ANY""#, "/nodes/3/config/mode"),
+        (
+            "/nodes/3/config/mode",
+            r#""QUORUM""#,
+            "/nodes/3/config/mode",
+        ),
+        ("/nodes/0/inputSchema", "true", "/nodes/0/inputSchema"),
+    ] {
+        refused("graph", place, text, pointer);
+    }
+    for kind in [
+        "FORK",
+        "LOOP",
+        "WAIT",
+        "SUBWORKFLOW",
+        "RECONCILIATION",
+        "COMPENSATION",
+        "task",
+        "SHELL",
+        "",
+    ] {
+        refused(
+            "graph",
+            "/nodes/6/kind",
+            &format!("{kind:?}"),
+            "/nodes/6/kind",
+        );
+    }
+}
+
+/// Proves FV-NODE-TASK.1: a fifth execution kind is refused, the four are read.
+#[test]
+fn fv_node_task_1_execution_kinds() {
+    for kind in ["AGENT", "FUNCTION", "TOOL", "HUMAN"] {
+        accepted(
+            "graph",
+            "/nodes/0/config/executionKind",
+            &format!("{kind:?}"),
+        );
+    }
+    for kind in ["MODEL", "agent", "SYSTEM", ""] {
+        refused(
+            "graph",
+            "/nodes/0/config/executionKind",
+            &format!("{kind:?}"),
+            "/nodes/0/config/executionKind",
+        );
+    }
+}
+
+/// Proves HF-03.5: five outcomes are read, a sixth is refused.
+#[test]
+fn hf_03_5_outcomes() {
+    for status in ["COMPLETED", "SKIPPED", "BLOCKED", "FAILED", "CANCELED"] {
+        accepted("manifest", "/outcome/status", &format!("{status:?}"));
+    }
+    for status in ["SUCCEEDED", "HELD", "completed", "CANCELLED", "VERIFIED"] {
+        refused(
+            "manifest",
+            "/outcome/status",
+            &format!("{status:?}"),
+            "/outcome/status",
+        );
+    }
+    refused(
+        "manifest",
+        "/outcome/status",
+        r#"{"COMPLETED":null}"#,
+        "/outcome/status",
+    );
+}
+
+/// Proves HF-04.2: an artifact reference is a closed shape with locator and version, digest, size, media type and retention.
+#[test]
+fn hf_04_2_artifact_shape() {
+    let members = [
+        "locator",
+        "locator/store",
+        "locator/key",
+        "locator/version",
+        "digest",
+        "sizeBytes",
+        "mediaType",
+        "retentionOwner",
+        "retainUntilMs",
+    ];
+    for member in members {
+        let place = format!("/artifacts/0/{member}");
+        let parent = place.rsplit_once('/').expect("member").0;
+        refused("manifest", &place, "", parent);
+    }
+    accepted("manifest", "/artifacts/0/schemaDigest", "");
+    refused(
+        "manifest",
+        "/artifacts/0/bytes",
+        r#""aGk=""#,
+        "/artifacts/0/bytes",
+    );
+}
+
+/// Proves HF-04.3: a locator with user information, a query (a signature travels in one) or a fragment is refused.
+#[test]
+fn hf_04_3_locators_carry_no_credentials() {
+    for text in [
+        "https://user:pw@host/key",
+        "s3://id@bucket/key",
+        "//user@host/key",
+        "https://host/key?X-Amz-Signature=abc",
+        "https://host/key?abc",
+        "bucket/key?sig=abc",
+        "https://host/key#token",
+        "https://u@host",
+    ] {
+        for part in ["store", "key", "version"] {
+            let place = format!("/artifacts/0/locator/{part}");
+            refused("manifest", &place, &format!("{text:?}"), &place);
+        }
+    }
+    for text in [
+        "plan.md",
+        "s3://bucket/key",
+        "https://host/path@v1/file",
+        "a@b",
+        "what?",
+        "x#1",
+        "sha256:ab/cd",
+    ] {
+        accepted("manifest", "/artifacts/0/locator/key", &format!("{text:?}"));
+    }
+}
+
+/// A hold has members, nodes and decisions; its resolution fits its state; only RECHECK and CANCEL end it.
+#[test]
+fn hold_shape() {
+    for (place, text, pointer) in [
+        ("/members", "[]", "/members"),
+        ("/members/1/nodeIds", "[]", "/members/1/nodeIds"),
+        ("/members/1/nodeIds", r#""a""#, "/members/1/nodeIds"),
+        ("/members/1/nodeIds", r#"["a",""]"#, "/members/1/nodeIds/1"),
+        ("/members/1/nodeIds", r#"["a","a"]"#, "/members/1/nodeIds/1"),
+        ("/allowedDecisions", "[]", "/allowedDecisions"),
+        (
+            "/allowedDecisions",
+            r#"["RECHECK","RESUME"]"#,
+            "/allowedDecisions/1",
+        ),
+        (
+            "/resolution/decision",
+            r#""RESUME""#,
+            "/resolution/decision",
+        ),
+        ("/resolution", "null", "/resolution"),
+        ("/state", r#""OPEN""#, "/resolution"),
+        ("/state", r#""HELD""#, "/state"),
+        ("/scope/kind", r#""MISSION""#, "/scope/kind"),
+    ] {
+        refused("hold", place, text, pointer);
+    }
+}
+
+/// A control node has neither operation nor admission, an operation has both; each kind of assessment has its verdicts.
+#[test]
+fn members_that_must_fit_together() {
+    for (name, place, text, pointer) in [
+        ("consumption", "/operationId", "null", "/operationId"),
+        ("consumption", "/admissionRef", "null", "/admissionRef"),
+        (
+            "consumption",
+            "/entitlement",
+            r#""CONTROL""#,
+            "/operationId",
+        ),
+        ("assessment", "/kind", r#""ACCEPTANCE""#, "/verdict"),
+        ("assessment", "/verdict", r#""REJECTED""#, "/verdict"),
+        (
+            "manifest",
+            "/resume/requiredChecks",
+            r#"["AUTHORITY","MATERIAL","LIMITS","OWNERSHIP"]"#,
+            "/resume/requiredChecks",
+        ),
+        ("config", "/mappings/0/accepts", "[]", "/mappings/0/accepts"),
+        ("config", "/restartPolicy", r#""RULE""#, "/restartPolicy"),
+        ("config", "/joinPolicy", "[]", "/joinPolicy"),
+    ] {
+        refused(name, place, text, pointer);
+    }
+    let example = examples::config();
+    for (list, pointer) in [
+        ("/mappings", "/mappings/1"),
+        ("/requiredSkip", "/requiredSkip/1"),
+    ] {
+        let value = example.value();
+        let once = value.pointer(list).and_then(Value::as_array).expect(list)[0].clone();
+        let twice = changed(&value, list, Some(Value::from(vec![once.clone(), once])));
+        assert_eq!(
+            (example.read)(&twice).expect_err(list).pointer.as_deref(),
+            Some(pointer)
+        );
+    }
+}
+
+/// Proves HF-01.4: no record has a member for bytes; a member that carries them is unknown.
+#[test]
+fn hf_01_4_no_member_for_bytes() {
+    for member in ["bytes", "content", "data", "body"] {
+        refused(
+            "manifest",
+            &format!("/{member}"),
+            r#""aGk=""#,
+            &format!("/{member}"),
+        );
+        refused(
+            "manifest",
+            &format!("/artifacts/0/{member}"),
+            r#""aGk=""#,
+            &format!("/artifacts/0/{member}"),
+        );
+    }
+}
