@@ -6,6 +6,7 @@ use std::fmt;
 
 pub use crate::code::{Code, Namespace, Stage};
 use crate::json::{Object, Value};
+use crate::limits::{MAX_MESSAGE_SCALARS, MAX_POINTER_BYTES};
 
 /// A refusal or failure with a stable code (ERR-PREC.4).
 ///
@@ -32,12 +33,13 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error with the code's usual stage, no pointer and no details.
+    /// An error with the code's usual stage, no pointer and no details. A message beyond
+    /// [`MAX_MESSAGE_SCALARS`] is cut and ends in three dots.
     pub fn new(code: Code, message: impl Into<String>) -> Error {
         Error {
             code,
             stage: code.stage(),
-            message: message.into(),
+            message: clipped(message.into()),
             pointer: None,
             details: Object::new(),
         }
@@ -48,18 +50,18 @@ impl Error {
         Error::new(Code::SchemaInvalid, message).at(pointer)
     }
 
-    /// The same error with an RFC 6901 pointer.
+    /// The same error with an RFC 6901 pointer. One beyond [`MAX_POINTER_BYTES`] is cut to an enclosing place.
     #[must_use]
     pub fn at(mut self, pointer: impl Into<String>) -> Error {
-        self.pointer = Some(pointer.into());
+        self.pointer = Some(enclosing(pointer.into()));
         self
     }
 
     /// The same error with its pointer moved below `prefix`; an error without a pointer gets `prefix` itself.
     #[must_use]
-    pub fn under(mut self, prefix: &str) -> Error {
-        self.pointer = Some(format!("{prefix}{}", self.pointer.as_deref().unwrap_or("")));
-        self
+    pub fn under(self, prefix: &str) -> Error {
+        let pointer = format!("{prefix}{}", self.pointer.as_deref().unwrap_or(""));
+        self.at(pointer)
     }
 
     /// The same error with one more detail; a later value of the same key replaces the earlier one.
@@ -112,4 +114,22 @@ impl fmt::Display for Error {
             None => Ok(()),
         }
     }
+}
+
+fn clipped(mut message: String) -> String {
+    if let Some((end, _)) = message.char_indices().nth(MAX_MESSAGE_SCALARS) {
+        message.truncate(end);
+        message.push_str("...");
+    }
+    message
+}
+
+fn enclosing(mut pointer: String) -> String {
+    if pointer.len() > MAX_POINTER_BYTES {
+        let end = pointer.as_bytes()[..MAX_POINTER_BYTES]
+            .iter()
+            .rposition(|byte| *byte == b'/');
+        pointer.truncate(end.unwrap_or(0));
+    }
+    pointer
 }

@@ -26,6 +26,12 @@ pub const MAX_TEXT_SCALARS: usize = 16_384;
 /// Most members of one list of a record: more than any graph this build activates needs.
 pub const MAX_LIST_ITEMS: usize = 4_096;
 
+/// Longest message of an error in Unicode scalar values: what was found may be as large as the input.
+pub const MAX_MESSAGE_SCALARS: usize = 1_024;
+
+/// Longest pointer of an error in bytes, for the same reason; a longer one points to an enclosing place.
+pub const MAX_POINTER_BYTES: usize = 4_096;
+
 /// Largest schema that is compiled, in canonical bytes: validation cost grows with it.
 pub const MAX_SCHEMA_BYTES: usize = 64 << 10;
 

@@ -10,7 +10,7 @@ use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visit
 
 use crate::error::Error;
 use crate::json::{Object, Value};
-use crate::limits::{MAX_DEPTH, MAX_INPUT_BYTES, MAX_SAFE_INTEGER};
+use crate::limits::{MAX_DEPTH, MAX_INPUT_BYTES, MAX_MESSAGE_SCALARS, MAX_SAFE_INTEGER};
 use crate::pointer::Pointer;
 
 /// Reads one JSON text of at most 1 MiB (JSON-4).
@@ -223,6 +223,10 @@ fn syntax(text: &str, place: &Place, cause: &serde_json::Error) -> Error {
                 0
             },
     );
+    // A sentence may quote what was found; the offset behind it must survive the bound of a message.
+    if let Some((end, _)) = sentence.char_indices().nth(MAX_MESSAGE_SCALARS / 2) {
+        sentence.truncate(end);
+    }
     if sentence.contains("hex escape") {
         sentence = format!("expected surrogates in pairs: {sentence}");
     }

@@ -1,6 +1,23 @@
 //! How members of records are read where their type alone does not say enough.
 //! Invariant: an optional member is absent or a value, never `null`; a nullable member is always present; lists and texts are bounded.
-//! Called by the derives of the records, through `deserialize_with`.
+//! Called by the derives of closed records here and in other crates, through `deserialize_with`.
+//!
+//! ```
+//! use aiws::record::fields;
+//!
+//! #[derive(Debug, serde::Deserialize)]
+//! #[serde(rename_all = "camelCase", deny_unknown_fields)]
+//! struct Note {
+//!     #[serde(deserialize_with = "fields::some_text")]
+//!     reason: String,
+//!     #[serde(deserialize_with = "fields::nullable")]
+//!     decision_ref: Option<aiws::id::Id>,
+//! }
+//!
+//! let value = aiws::object! { "reason": "", "decisionRef": aiws::json::Value::Null };
+//! let refused = aiws::canonical::from_value::<Note>(&value).unwrap_err();
+//! assert_eq!(refused.pointer.as_deref(), Some("/reason"));
+//! ```
 
 use serde::de::{Deserialize, Deserializer, Error as _};
 
@@ -11,42 +28,42 @@ use crate::json::Value;
 use crate::limits::{MAX_ID_SCALARS, MAX_LIST_ITEMS, MAX_TEXT_SCALARS};
 
 /// An optional member that is present: its value, where `null` is none.
-pub(super) fn optional<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+pub fn optional<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
 
 /// A nullable member. Going through `deserialize_with` makes serde refuse a record without it.
-pub(super) fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+pub fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     Option::<T>::deserialize(deserializer)
 }
 
 /// Free text; may be empty.
-pub(super) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+pub fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     bounded(String::deserialize(deserializer)?, 0, MAX_TEXT_SCALARS).map_err(D::Error::custom)
 }
 
 /// A reason or a code that says something.
-pub(super) fn some_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+pub fn some_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     bounded(String::deserialize(deserializer)?, 1, MAX_TEXT_SCALARS).map_err(D::Error::custom)
 }
 
 /// A short name.
-pub(super) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+pub fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     bounded(String::deserialize(deserializer)?, 1, MAX_ID_SCALARS).map_err(D::Error::custom)
 }
 
 /// A list of free texts.
-pub(super) fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+pub fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let texts: Vec<String> = list(deserializer)?;
     each(texts, |text| bounded(text, 0, MAX_TEXT_SCALARS))
 }
 
 /// A bounded list.
-pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+pub fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
     let items = Vec::<T>::deserialize(deserializer)?;
@@ -60,7 +77,7 @@ pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 }
 
 /// A bounded list that is not empty.
-pub(super) fn some_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+pub fn some_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
     let items: Vec<T> = list(deserializer)?;
@@ -71,7 +88,7 @@ pub(super) fn some_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 }
 
 /// A bounded list whose items are all different, in any order.
-pub(super) fn unique<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+pub fn unique<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de> + Ord,
@@ -88,7 +105,7 @@ where
 }
 
 /// As [`unique`], and not empty.
-pub(super) fn some_unique<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+pub fn some_unique<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de> + Ord,
@@ -101,7 +118,7 @@ where
 }
 
 /// A literal finite set: names in ascending order of their scalar values, each once (FV-GRT.2).
-pub(super) fn set<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+pub fn set<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let names = each(list(deserializer)?, |text| bounded(text, 1, MAX_ID_SCALARS))?;
     match names.windows(2).position(|pair| pair[0] >= pair[1]) {
         Some(index) => {
@@ -113,14 +130,14 @@ pub(super) fn set<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Stri
 }
 
 /// As [`set`], for an optional member.
-pub(super) fn optional_set<'de, D: Deserializer<'de>>(
+pub fn optional_set<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<String>>, D::Error> {
     set(deserializer).map(Some)
 }
 
 /// A generation (NUM-3).
-pub(super) fn positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<U64, D::Error> {
+pub fn positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<U64, D::Error> {
     let number = U64::deserialize(deserializer)?;
     if number.0 == 0 {
         return Err(D::Error::custom(
@@ -131,7 +148,7 @@ pub(super) fn positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<U64
 }
 
 /// A JSON object.
-pub(super) fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+pub fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     match Value::deserialize(deserializer)? {
         Value::Object(members) => Ok(Value::Object(members)),
         other => Err(D::Error::custom(format_args!(
@@ -142,7 +159,7 @@ pub(super) fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value
 }
 
 /// As [`object`], for an optional member.
-pub(super) fn optional_object<'de, D: Deserializer<'de>>(
+pub fn optional_object<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Value>, D::Error> {
     object(deserializer).map(Some)

@@ -5,7 +5,7 @@
 mod config;
 mod contract;
 mod delivery;
-mod fields;
+pub mod fields;
 mod graph;
 mod hold;
 mod manifest;

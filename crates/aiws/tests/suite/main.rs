@@ -2,6 +2,8 @@
 //! Invariant: each test names the requirement that it proves; cases are tables wherever they can be.
 //! Called by `cargo test`; the corpora also need PRAXIS_CORPORA.
 
+#![allow(clippy::expect_used, reason = "a helper of a test fails the test")]
+
 mod canonical;
 mod codes;
 mod corpora;

@@ -98,6 +98,28 @@ fn hf_01_1_unknown_members() {
     }
 }
 
+/// Proves HF-01.4: no object of any record has a member for bytes; content goes by artifact reference.
+#[test]
+fn hf_01_4_no_member_for_bytes() {
+    for example in examples::all() {
+        let value = example.value();
+        for place in places(&value, example.open) {
+            let closed = !example.open.contains(&place.as_str());
+            if closed && matches!(value.pointer(&place), Some(Value::Object(_))) {
+                for member in ["bytes", "content", "data", "body", "text"] {
+                    let pointer = format!("{place}/{member}");
+                    refused(
+                        &example,
+                        &changed(&value, &pointer, Some(Value::from("aGk="))),
+                        "bytes",
+                        &pointer,
+                    );
+                }
+            }
+        }
+    }
+}
+
 /// Proves HF-01.1: every member that is not written as optional is required, in every object of every record.
 #[test]
 fn hf_01_1_missing_members() {
@@ -274,4 +296,17 @@ fn fv_cmd_4_typed_records_are_checked() {
     assert!(Checked::new(&hold).is_ok());
     assert!(aiws::id::RunId::new("").is_err());
     assert!("1.5".parse::<aiws::decimal::Dec>().is_err());
+}
+
+/// A record is an object: the list of its members' values, which serde would take as well, is refused.
+#[test]
+fn records_are_objects() {
+    let reference = aiws::object! { "id": "p", "revision": "1" };
+    assert!(aiws::canonical::from_value::<Ref>(&reference).is_ok());
+    let error = aiws::canonical::from_value::<Ref>(&Value::from(vec!["p", "1"])).expect_err("list");
+    assert_eq!(error.pointer.as_deref(), Some(""));
+    assert!(
+        error.message.contains("expected an object, found an array"),
+        "{error}"
+    );
 }

@@ -420,22 +420,3 @@ fn members_that_must_fit_together() {
         );
     }
 }
-
-/// Proves HF-01.4: no record has a member for bytes; a member that carries them is unknown.
-#[test]
-fn hf_01_4_no_member_for_bytes() {
-    for member in ["bytes", "content", "data", "body"] {
-        refused(
-            "manifest",
-            &format!("/{member}"),
-            r#""aGk=""#,
-            &format!("/{member}"),
-        );
-        refused(
-            "manifest",
-            &format!("/artifacts/0/{member}"),
-            r#""aGk=""#,
-            &format!("/artifacts/0/{member}"),
-        );
-    }
-}

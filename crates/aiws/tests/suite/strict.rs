@@ -192,6 +192,24 @@ fn no_key_is_magic() {
     );
 }
 
+/// What was found may be as large as the input; message and pointer of the refusal are not.
+#[test]
+fn refusals_are_small() {
+    let key = "k".repeat(500_000);
+    for text in [
+        format!(r#"{{"{key}":1,"{key}":2}}"#),
+        format!(r#"{{"a":{{"{key}":1.5}}}}"#),
+    ] {
+        let error = parse(text.as_bytes()).expect_err("refused");
+        assert!(
+            error.message.chars().count() < 1_100
+                && error.pointer.as_ref().is_some_and(|at| at.len() < 4_100)
+        );
+    }
+    let error = parse(format!(r#"{{"a":{{"{key}":1.5}}}}"#).as_bytes()).expect_err("refused");
+    assert_eq!(error.pointer.as_deref(), Some("/a"));
+}
+
 proptest! {
     /// No bytes whatever make the parser panic, and what it reads it reads again from its own text.
     #[test]
