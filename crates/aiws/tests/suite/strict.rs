@@ -201,6 +201,7 @@ fn refusals_are_small() {
         format!(r#"{{"a":{{"{key}":1.5}}}}"#),
     ] {
         let error = parse(text.as_bytes()).expect_err("refused");
+        assert!(error.message.contains("(byte "), "{error}");
         assert!(
             error.message.chars().count() < 1_100
                 && error.pointer.as_ref().is_some_and(|at| at.len() < 4_100)
