@@ -6,13 +6,14 @@
 use aiws::decimal::{Dec, DecPlus, Ms};
 use aiws::digest::Digest;
 use aiws::id::{
-    ApprovalId, AssessmentId, AttemptId, DeliveryId, EvidenceId, HoldId, Id, MissionId, NodeId, OperationId,
-    RequestId, RunId,
+    ApprovalId, AssessmentId, AttemptId, DeliveryId, EvidenceId, HoldId, Id, MissionId, NodeId,
+    OperationId, RequestId, RunId,
 };
 use aiws::json::Value;
 use aiws::record::{
-    AcceptanceVerdict, ApprovalDecision, Artifact, Blocker, Cause, Consumption, Context, Contract, Criterion, Grant,
-    Graph, HandoffConfig, HandoffRef, HoldDecision, HoldReason, Manifest, OutcomeStatus, Ref, VerificationVerdict,
+    AcceptanceVerdict, ApprovalDecision, Artifact, Blocker, Cause, Consumption, Context, Contract,
+    Criterion, Grant, Graph, HandoffConfig, HandoffRef, HoldDecision, HoldReason, Manifest,
+    OutcomeStatus, Ref, VerificationVerdict,
 };
 use serde::{Deserialize, Serialize};
 
@@ -328,7 +329,12 @@ pub struct Command {
 
 /// What a worker or the scheduler asks for; the actor fills in revision, epoch, basis and derived members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "intent", rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
+#[serde(
+    tag = "intent",
+    rename_all = "camelCase",
+    rename_all_fields = "camelCase",
+    deny_unknown_fields
+)]
 pub enum Intent {
     /// Any command whose body needs nothing derived but its epoch (the epoch member is overwritten).
     Command {

@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use aiws::id::{Id, NodeId};
 use aiws::json::Value;
 use aiws::record::{
-    Contract, DecisionConfig, Graph, HandoffConfig, Mapping, Node, NodeKind, OutcomeStatus, SkipAction,
+    Contract, DecisionConfig, Graph, HandoffConfig, Mapping, Node, NodeKind, OutcomeStatus,
+    SkipAction,
 };
 use aiws::schema::Schema;
 
@@ -39,7 +40,11 @@ pub fn node<'a>(graph: &'a Graph, id: &NodeId) -> Option<&'a Node> {
 
 /// The direct dependents of a node, in the order of the graph.
 pub fn successors<'a>(graph: &'a Graph, id: &NodeId) -> Vec<&'a Node> {
-    graph.nodes.iter().filter(|node| node.depends_on.contains(id)).collect()
+    graph
+        .nodes
+        .iter()
+        .filter(|node| node.depends_on.contains(id))
+        .collect()
 }
 
 /// The inputs of a node, in the order of its dependencies.
@@ -47,30 +52,52 @@ pub fn inputs<'a>(config: &HandoffConfig, node: &'a Node) -> Vec<Input<'a>> {
     let input = |producer: &'a NodeId| {
         let port = port(config, &node.id, producer);
         let optional = is_optional(config, &node.id, &port);
-        Input { port, producer, optional }
+        Input {
+            port,
+            producer,
+            optional,
+        }
     };
     node.depends_on.iter().map(input).collect()
 }
 
 /// The port at which a producer's hand-off arrives at a consumer.
 pub fn port(config: &HandoffConfig, consumer: &NodeId, producer: &NodeId) -> Id {
-    mapping(config, consumer, producer).map_or_else(|| producer.as_id(), |mapping| mapping.input_port.clone())
+    mapping(config, consumer, producer)
+        .map_or_else(|| producer.as_id(), |mapping| mapping.input_port.clone())
 }
 
 /// The mapping between two nodes, where the configuration has one.
-pub fn mapping<'a>(config: &'a HandoffConfig, consumer: &NodeId, producer: &NodeId) -> Option<&'a Mapping> {
-    config.mappings.iter().find(|mapping| mapping.node_id == *consumer && mapping.from_node_id == *producer)
+pub fn mapping<'a>(
+    config: &'a HandoffConfig,
+    consumer: &NodeId,
+    producer: &NodeId,
+) -> Option<&'a Mapping> {
+    config
+        .mappings
+        .iter()
+        .find(|mapping| mapping.node_id == *consumer && mapping.from_node_id == *producer)
 }
 
 /// Whether an input may be skipped.
 pub fn is_optional(config: &HandoffConfig, consumer: &NodeId, port: &Id) -> bool {
-    config.optional_inputs.iter().any(|input| input.node_id == *consumer && input.input_port == *port)
+    config
+        .optional_inputs
+        .iter()
+        .any(|input| input.node_id == *consumer && input.input_port == *port)
 }
 
 /// Whether a consumer accepts an outcome of a producer: what its mapping lists, COMPLETED where there is none,
 /// and SKIPPED at an optional input (HD-04.3, HF-04.7).
-pub fn accepts(config: &HandoffConfig, consumer: &NodeId, producer: &NodeId, status: OutcomeStatus) -> bool {
-    if status == OutcomeStatus::Skipped && is_optional(config, consumer, &port(config, consumer, producer)) {
+pub fn accepts(
+    config: &HandoffConfig,
+    consumer: &NodeId,
+    producer: &NodeId,
+    status: OutcomeStatus,
+) -> bool {
+    if status == OutcomeStatus::Skipped
+        && is_optional(config, consumer, &port(config, consumer, producer))
+    {
         return true;
     }
     match mapping(config, consumer, producer) {
@@ -81,21 +108,32 @@ pub fn accepts(config: &HandoffConfig, consumer: &NodeId, producer: &NodeId, sta
 
 /// What a skipped required input means for a node (HD-04.5); it is skipped too where nothing is said (T-42).
 pub fn skip_action(config: &HandoffConfig, node: &NodeId) -> SkipAction {
-    let rule = config.required_skip.iter().find(|rule| rule.node_id == *node);
+    let rule = config
+        .required_skip
+        .iter()
+        .find(|rule| rule.node_id == *node);
     rule.map_or(SkipAction::Propagate, |rule| rule.action)
 }
 
 /// The branch that a DECISION takes for a result; none where the result lacks the field (FV-NODE-DECISION.1).
 pub fn chosen<'a>(config: &'a DecisionConfig, result: &Value) -> Option<&'a NodeId> {
     let field = result.get(&config.field)?;
-    Some(if *field == config.equals { &config.then } else { &config.otherwise })
+    Some(if *field == config.equals {
+        &config.then
+    } else {
+        &config.otherwise
+    })
 }
 
 /// All checks of a graph before it is pinned.
 ///
 /// # Errors
 /// GRAPH_INVALID with the node in the details (FV-GRAPH.2 to FV-GRAPH.5, FV-GRAPH.9).
-pub fn validate(graph: &Graph, contract: &Contract, config: &HandoffConfig) -> Result<(), Rejection> {
+pub fn validate(
+    graph: &Graph,
+    contract: &Contract,
+    config: &HandoffConfig,
+) -> Result<(), Rejection> {
     let dependents = dependents(graph);
     bounded(graph, config, &dependents)?;
     unique(graph)?;
@@ -106,7 +144,9 @@ pub fn validate(graph: &Graph, contract: &Contract, config: &HandoffConfig) -> R
     ports(graph, config)?;
     schemas(graph, config)?;
     for node in &graph.nodes {
-        let late = node.deadline_ms.is_some_and(|own| own > contract.deadline_ms);
+        let late = node
+            .deadline_ms
+            .is_some_and(|own| own > contract.deadline_ms);
         check(Guard::GraphDeadlines, !late, || at(&node.id))?;
     }
     Ok(())
@@ -132,27 +172,49 @@ fn of<'a, 'b>(dependents: &'b Dependents<'a>, node: &NodeId) -> &'b [&'a Node] {
     dependents.get(node).map_or(&[], Vec::as_slice)
 }
 
-fn bounded(graph: &Graph, config: &HandoffConfig, dependents: &Dependents<'_>) -> Result<(), Rejection> {
+fn bounded(
+    graph: &Graph,
+    config: &HandoffConfig,
+    dependents: &Dependents<'_>,
+) -> Result<(), Rejection> {
     let most = config.max_recipients.to_u64().unwrap_or(u64::MAX);
-    let wide = graph.nodes.iter().find(|node| of(dependents, &node.id).len() as u64 > most);
-    check(Guard::GraphBounded, graph.nodes.len() <= MAX_NODES && wide.is_none(), || {
-        wide.map_or_else(|| details(&[("maxNodes", MAX_NODES.to_string().into())]), |node| at(&node.id))
-    })
+    let wide = graph
+        .nodes
+        .iter()
+        .find(|node| of(dependents, &node.id).len() as u64 > most);
+    check(
+        Guard::GraphBounded,
+        graph.nodes.len() <= MAX_NODES && wide.is_none(),
+        || {
+            wide.map_or_else(
+                || details(&[("maxNodes", MAX_NODES.to_string().into())]),
+                |node| at(&node.id),
+            )
+        },
+    )
 }
 
 fn unique(graph: &Graph) -> Result<(), Rejection> {
     let mut seen = BTreeSet::new();
     let twice = graph.nodes.iter().find(|node| !seen.insert(&node.id));
-    check(Guard::GraphUnique, twice.is_none(), || twice.map(|node| at(&node.id)).unwrap_or_default())
+    check(Guard::GraphUnique, twice.is_none(), || {
+        twice.map(|node| at(&node.id)).unwrap_or_default()
+    })
 }
 
 fn dependencies(graph: &Graph) -> Result<(), Rejection> {
     let known: BTreeSet<&NodeId> = graph.nodes.iter().map(|node| &node.id).collect();
     for node in &graph.nodes {
         let mut seen = BTreeSet::new();
-        let bad = node.depends_on.iter().find(|producer| !known.contains(producer) || !seen.insert(*producer));
+        let bad = node
+            .depends_on
+            .iter()
+            .find(|producer| !known.contains(producer) || !seen.insert(*producer));
         check(Guard::GraphDependencies, bad.is_none(), || {
-            details(&[("nodeId", (&node.id).into()), ("dependsOn", bad.map(|bad| bad.as_str().to_owned()).into())])
+            details(&[
+                ("nodeId", (&node.id).into()),
+                ("dependsOn", bad.map(|bad| bad.as_str().to_owned()).into()),
+            ])
         })?;
     }
     Ok(())
@@ -160,9 +222,17 @@ fn dependencies(graph: &Graph) -> Result<(), Rejection> {
 
 /// Takes away nodes without open dependencies until none is left; what is left stands on a cycle.
 fn acyclic(graph: &Graph, dependents: &Dependents<'_>) -> Result<(), Rejection> {
-    let mut open: BTreeMap<&NodeId, usize> =
-        graph.nodes.iter().map(|node| (&node.id, node.depends_on.len())).collect();
-    let mut free: Vec<&NodeId> = graph.nodes.iter().filter(|node| node.depends_on.is_empty()).map(|node| &node.id).collect();
+    let mut open: BTreeMap<&NodeId, usize> = graph
+        .nodes
+        .iter()
+        .map(|node| (&node.id, node.depends_on.len()))
+        .collect();
+    let mut free: Vec<&NodeId> = graph
+        .nodes
+        .iter()
+        .filter(|node| node.depends_on.is_empty())
+        .map(|node| &node.id)
+        .collect();
     while let Some(done) = free.pop() {
         open.remove(done);
         for next in of(dependents, done) {
@@ -174,12 +244,19 @@ fn acyclic(graph: &Graph, dependents: &Dependents<'_>) -> Result<(), Rejection> 
             }
         }
     }
-    check(Guard::GraphAcyclic, open.is_empty(), || open.keys().next().map(|node| at(node)).unwrap_or_default())
+    check(Guard::GraphAcyclic, open.is_empty(), || {
+        open.keys().next().map(|node| at(node)).unwrap_or_default()
+    })
 }
 
 fn reaches_end(graph: &Graph, dependents: &Dependents<'_>) -> Result<(), Rejection> {
     let ends = |node: &&Node| matches!(node.kind, NodeKind::End);
-    let mut todo: Vec<&NodeId> = graph.nodes.iter().filter(ends).map(|node| &node.id).collect();
+    let mut todo: Vec<&NodeId> = graph
+        .nodes
+        .iter()
+        .filter(ends)
+        .map(|node| &node.id)
+        .collect();
     let mut seen: BTreeSet<&NodeId> = BTreeSet::new();
     while let Some(id) = todo.pop() {
         if seen.insert(id) {
@@ -188,19 +265,40 @@ fn reaches_end(graph: &Graph, dependents: &Dependents<'_>) -> Result<(), Rejecti
     }
     for each in &graph.nodes {
         let followed = ends(&each) && !of(dependents, &each.id).is_empty();
-        check(Guard::GraphReachesEnd, seen.contains(&each.id) && !followed, || at(&each.id))?;
+        check(
+            Guard::GraphReachesEnd,
+            seen.contains(&each.id) && !followed,
+            || at(&each.id),
+        )?;
     }
     Ok(())
 }
 
-fn branches(graph: &Graph, config: &HandoffConfig, dependents: &Dependents<'_>) -> Result<(), Rejection> {
+fn branches(
+    graph: &Graph,
+    config: &HandoffConfig,
+    dependents: &Dependents<'_>,
+) -> Result<(), Rejection> {
     for node in &graph.nodes {
-        let NodeKind::Decision(decision) = &node.kind else { continue };
-        let next: BTreeSet<&NodeId> = of(dependents, &node.id).iter().map(|node| &node.id).collect();
+        let NodeKind::Decision(decision) = &node.kind else {
+            continue;
+        };
+        let next: BTreeSet<&NodeId> = of(dependents, &node.id)
+            .iter()
+            .map(|node| &node.id)
+            .collect();
         let named = BTreeSet::from([&decision.then, &decision.otherwise]);
-        check(Guard::GraphBranches, named.len() == 2 && next == named, || at(&node.id))?;
-        let optional = named.into_iter().find(|branch| is_optional(config, branch, &port(config, branch, &node.id)));
-        check(Guard::GraphBranchRequired, optional.is_none(), || at(optional.unwrap_or(&node.id)))?;
+        check(
+            Guard::GraphBranches,
+            named.len() == 2 && next == named,
+            || at(&node.id),
+        )?;
+        let optional = named
+            .into_iter()
+            .find(|branch| is_optional(config, branch, &port(config, branch, &node.id)));
+        check(Guard::GraphBranchRequired, optional.is_none(), || {
+            at(optional.unwrap_or(&node.id))
+        })?;
     }
     Ok(())
 }
@@ -209,14 +307,25 @@ fn branches(graph: &Graph, config: &HandoffConfig, dependents: &Dependents<'_>) 
 /// the mission's, and its runs may have different graphs.
 fn ports(graph: &Graph, config: &HandoffConfig) -> Result<(), Rejection> {
     for node in &graph.nodes {
-        let mine = || config.mappings.iter().filter(|mapping| mapping.node_id == node.id);
+        let mine = || {
+            config
+                .mappings
+                .iter()
+                .filter(|mapping| mapping.node_id == node.id)
+        };
         let direct = mine().all(|mapping| node.depends_on.contains(&mapping.from_node_id));
         let producers: BTreeSet<&NodeId> = mine().map(|mapping| &mapping.from_node_id).collect();
         let inputs = inputs(config, node);
         let ports: BTreeSet<&Id> = inputs.iter().map(|input| &input.port).collect();
-        let optional = config.optional_inputs.iter().filter(|input| input.node_id == node.id);
-        let known = optional.clone().all(|input| ports.contains(&input.input_port));
-        let fits = direct && known && producers.len() == mine().count() && ports.len() == inputs.len();
+        let optional = config
+            .optional_inputs
+            .iter()
+            .filter(|input| input.node_id == node.id);
+        let known = optional
+            .clone()
+            .all(|input| ports.contains(&input.input_port));
+        let fits =
+            direct && known && producers.len() == mine().count() && ports.len() == inputs.len();
         check(Guard::GraphPorts, fits, || at(&node.id))?;
     }
     Ok(())
@@ -224,8 +333,15 @@ fn ports(graph: &Graph, config: &HandoffConfig) -> Result<(), Rejection> {
 
 fn schemas(graph: &Graph, config: &HandoffConfig) -> Result<(), Rejection> {
     for node in &graph.nodes {
-        let mapped = config.mappings.iter().filter(|mapping| mapping.node_id == node.id);
-        let all = node.input_schema.iter().chain(&node.output_schema).chain(mapped.filter_map(|mapping| mapping.schema.as_ref()));
+        let mapped = config
+            .mappings
+            .iter()
+            .filter(|mapping| mapping.node_id == node.id);
+        let all = node
+            .input_schema
+            .iter()
+            .chain(&node.output_schema)
+            .chain(mapped.filter_map(|mapping| mapping.schema.as_ref()));
         for schema in all {
             let bad = Schema::compile(schema).err();
             check(Guard::GraphSchemas, bad.is_none(), || {

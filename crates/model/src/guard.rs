@@ -242,14 +242,22 @@ guards! {
 /// # Errors
 /// The guard's code at its stage, with the requirement in `details.requirement`.
 pub fn check(guard: Guard, holds: bool, found: impl FnOnce() -> Object) -> Result<(), Rejection> {
-    if holds || ablated(guard) { Ok(()) } else { Err(refusal(guard, found())) }
+    if holds || ablated(guard) {
+        Ok(())
+    } else {
+        Err(refusal(guard, found()))
+    }
 }
 
 /// The value that must be there; refuses with the guard's code if it is not.
 ///
 /// # Errors
 /// As `check`. There is nothing to go on with, so an ablated guard refuses with INTERNAL_STORE.
-pub fn need<T>(guard: Guard, value: Option<T>, found: impl FnOnce() -> Object) -> Result<T, Rejection> {
+pub fn need<T>(
+    guard: Guard,
+    value: Option<T>,
+    found: impl FnOnce() -> Object,
+) -> Result<T, Rejection> {
     match value {
         Some(value) => Ok(value),
         None if ablated(guard) => Err(Error::new(Code::InternalStore, "the guard is switched off")),

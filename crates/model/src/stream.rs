@@ -21,12 +21,18 @@ pub struct Subject {
 impl Subject {
     /// The mission's own subject.
     pub fn mission(mission_id: MissionId) -> Self {
-        Self { mission_id, run_id: None }
+        Self {
+            mission_id,
+            run_id: None,
+        }
     }
 
     /// One run's subject.
     pub fn run(mission_id: MissionId, run_id: RunId) -> Self {
-        Self { mission_id, run_id: Some(run_id) }
+        Self {
+            mission_id,
+            run_id: Some(run_id),
+        }
     }
 
     /// The stream that this subject's events belong to: the one function that says so (T-02).
@@ -38,13 +44,21 @@ impl Subject {
 
 /// The activation id of a node's n-th iteration in a run (T-27). Iterations count from 1.
 pub fn activation(run: &StreamId, node: &NodeId, iteration: u64) -> ActivationId {
-    let digest = named("aiws-activation", &(run.as_str(), node.as_str(), iteration.to_string()));
+    let digest = named(
+        "aiws-activation",
+        &(run.as_str(), node.as_str(), iteration.to_string()),
+    );
     ActivationId::from_digest(digest)
 }
 
 /// A new id from its place: stream, revision of the event that makes it, what it names, and a running index.
 pub fn derived(stream: &StreamId, revision: u64, kind: &str, index: usize) -> Id {
-    let place = (stream.as_str(), revision.to_string(), kind, index.to_string());
+    let place = (
+        stream.as_str(),
+        revision.to_string(),
+        kind,
+        index.to_string(),
+    );
     Id::from_digest(named("aiws-derived", &place))
 }
 

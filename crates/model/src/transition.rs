@@ -8,8 +8,8 @@ use aiws::id::{
     ApprovalId, AttemptId, DeliveryId, EvidenceId, GrantId, HoldId, NodeId, OperationId, RunId,
 };
 use aiws::record::{
-    Ack, Approval, Assessment, Attempt, AttemptStatus, Cause, Claim, ClaimEnd, Consumption, Delivery, DeliveryState,
-    HandoffRef, Hold, HoldResolution, HoldState, Lifecycle, Operation,
+    Ack, Approval, Assessment, Attempt, AttemptStatus, Cause, Claim, ClaimEnd, Consumption,
+    Delivery, DeliveryState, HandoffRef, Hold, HoldResolution, HoldState, Lifecycle, Operation,
 };
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,12 @@ use crate::run::NodeStatus;
 
 /// One change of state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase", deny_unknown_fields)]
+#[serde(
+    tag = "kind",
+    rename_all = "SCREAMING_SNAKE_CASE",
+    rename_all_fields = "camelCase",
+    deny_unknown_fields
+)]
 pub enum Transition {
     /// The mission is open under the command's contract and configuration.
     MissionOpened {},

@@ -25,12 +25,18 @@ pub(super) fn decide(
     body: &AcknowledgeDelivery,
     facts: &Facts,
 ) -> Result<Decision, Rejection> {
-    let presented =
-        Presented { delivery_id: &body.delivery_id, token: body.claim_token, generation: body.generation };
+    let presented = Presented {
+        delivery_id: &body.delivery_id,
+        token: body.claim_token,
+        generation: body.generation,
+    };
     let (delivery, claim) = claims::held(state, facts, &presented)?;
     let record = &delivery.record;
     check(Guard::HandoffExact, body.handoff == record.handoff, || {
-        details(&[("handoffId", (&record.handoff.handoff_id).into()), ("sent", (&body.handoff.handoff_id).into())])
+        details(&[
+            ("handoffId", (&record.handoff.handoff_id).into()),
+            ("sent", (&body.handoff.handoff_id).into()),
+        ])
     })?;
     let (_, committed) = claims::based(state, delivery)?;
     material::verified(committed.manifest.artifacts.iter(), facts)?;
@@ -61,7 +67,16 @@ pub(super) fn decide(
         claim: None,
         acknowledgement: Some(acknowledgement),
     };
-    let outcome = Outcome { transitions: vec![moved], ..Outcome::default() };
+    let outcome = Outcome {
+        transitions: vec![moved],
+        ..Outcome::default()
+    };
     let before_ms = vec![claim.expires_at_ms.get()];
-    Ok(Decision { command: Body::AcknowledgeDelivery(body.clone()), outcome, result, same: Vec::new(), before_ms })
+    Ok(Decision {
+        command: Body::AcknowledgeDelivery(body.clone()),
+        outcome,
+        result,
+        same: Vec::new(),
+        before_ms,
+    })
 }

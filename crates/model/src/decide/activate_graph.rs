@@ -23,20 +23,39 @@ pub(super) fn decide(
     body: &ActivateGraph,
     _facts: &Facts,
 ) -> Result<Decision, Rejection> {
-    let negotiated = state.contract.extensions.iter().flatten().any(|extension| extension == PROTOCOL);
-    check(Guard::GraphNegotiated, negotiated, || details(&[("needed", PROTOCOL.into())]))?;
+    let negotiated = state
+        .contract
+        .extensions
+        .iter()
+        .flatten()
+        .any(|extension| extension == PROTOCOL);
+    check(Guard::GraphNegotiated, negotiated, || {
+        details(&[("needed", PROTOCOL.into())])
+    })?;
     let unset = state.graph.is_none() && state.operations.is_empty();
     check(Guard::GraphUnset, unset, || {
-        let pinned = state.graph.as_deref().map(|graph| graph.graph_id.as_str().to_owned());
+        let pinned = state
+            .graph
+            .as_deref()
+            .map(|graph| graph.graph_id.as_str().to_owned());
         details(&[("graphId", pinned.into())])
     })?;
     graph::validate(&body.graph, &state.contract, &state.config)?;
-    let outcome = Outcome { transitions: vec![Transition::GraphActivated {}], ..Outcome::default() };
+    let outcome = Outcome {
+        transitions: vec![Transition::GraphActivated {}],
+        ..Outcome::default()
+    };
     let result = object! {
         "graphId": &body.graph.graph_id,
         "revision": body.graph.revision,
         "planRevision": body.graph.plan_revision,
         "nodes": body.graph.nodes.len().to_string(),
     };
-    Ok(Decision { command: Body::ActivateGraph(body.clone()), outcome, result, same: Vec::new(), before_ms: Vec::new() })
+    Ok(Decision {
+        command: Body::ActivateGraph(body.clone()),
+        outcome,
+        result,
+        same: Vec::new(),
+        before_ms: Vec::new(),
+    })
 }

@@ -10,8 +10,9 @@ use aiws::error::Code;
 use aiws::id::ActivationId;
 use aiws::json::Value;
 use aiws::record::{
-    AdmissionProposal, Attempt, AttemptStatus, Consumption, ConsumptionState, DeliveryState as State, Entitlement,
-    InputRef, Join, JoinMode, Node, Operation, OperationStatus,
+    AdmissionProposal, Attempt, AttemptStatus, Consumption, ConsumptionState,
+    DeliveryState as State, Entitlement, InputRef, Join, JoinMode, Node, Operation,
+    OperationStatus,
 };
 use aiws::{object, record::Artifact};
 
@@ -37,7 +38,10 @@ pub(super) fn decide(
 ) -> Result<Decision, Rejection> {
     let sent = &body.consumption;
     let node = consumer(state, sent)?;
-    let proposal = sent.admission_ref.as_ref().and_then(|reference| facts.admissions.get(reference));
+    let proposal = sent
+        .admission_ref
+        .as_ref()
+        .and_then(|reference| facts.admissions.get(reference));
     new_identities(state, sent, proposal)?;
     let deliveries = inputs(state, sent)?;
     let artifacts = materials(&deliveries);
@@ -51,35 +55,68 @@ pub(super) fn decide(
     }
     let ordered = selection(state, sent, node, &deliveries)?;
     let control = sent.operation_id.is_none() && sent.admission_ref.is_none();
-    check(Guard::ControlNoEffect, node.kind.runs_work() != control, || details(&[("nodeId", (&node.id).into())]))?;
+    check(
+        Guard::ControlNoEffect,
+        node.kind.runs_work() != control,
+        || details(&[("nodeId", (&node.id).into())]),
+    )?;
     let consumption = record(state, sent, node, ordered)?;
     let mut outcome = Outcome::default();
     outcome.transitions.push(moved(state, node));
-    outcome.transitions.push(Transition::ConsumptionRecorded { consumption: consumption.clone() });
-    let mut before_ms: Vec<u64> = artifacts.iter().filter_map(|artifact| artifact.retain_until_ms.to_u64()).collect();
+    outcome.transitions.push(Transition::ConsumptionRecorded {
+        consumption: consumption.clone(),
+    });
+    let mut before_ms: Vec<u64> = artifacts
+        .iter()
+        .filter_map(|artifact| artifact.retain_until_ms.to_u64())
+        .collect();
     let mut same = Vec::new();
     if node.kind.runs_work() {
-        let proposal = need(Guard::AdmissionKnown, proposal, || details(&[("nodeId", (&node.id).into())]))?;
+        let proposal = need(Guard::AdmissionKnown, proposal, || {
+            details(&[("nodeId", (&node.id).into())])
+        })?;
         let cleared = effect(state, facts, node, sent, proposal, &mut outcome)?;
         same = cleared.same;
         before_ms.extend(cleared.before_ms);
     } else {
         before_ms.extend(admission::deadlines(state, facts, node)?);
     }
-    let result = result(node, &consumption, proposal.filter(|_| node.kind.runs_work()));
+    let result = result(
+        node,
+        &consumption,
+        proposal.filter(|_| node.kind.runs_work()),
+    );
     let command = Body::AdmitConsumer(AdmitConsumer { consumption });
-    Ok(Decision { command, outcome, result, same, before_ms })
+    Ok(Decision {
+        command,
+        outcome,
+        result,
+        same,
+        before_ms,
+    })
 }
 
 /// 8a and 8b: the consumer in its current activation, not skipped and not ended.
 fn consumer<'a>(state: &'a RunState, sent: &Consumption) -> Result<&'a Node, Rejection> {
     let named = || details(&[("nodeId", (&sent.node_id).into())]);
     let graph = need(Guard::GraphPinned, state.graph.as_deref(), named)?;
-    let node = need(Guard::ConsumerKnown, graph::node(graph, &sent.node_id), named)?;
+    let node = need(
+        Guard::ConsumerKnown,
+        graph::node(graph, &sent.node_id),
+        named,
+    )?;
     let own = need(Guard::ConsumerKnown, state.nodes.get(&sent.node_id), named)?;
-    check(Guard::ConsumerKnown, own.activation_id == sent.activation_id, named)?;
+    check(
+        Guard::ConsumerKnown,
+        own.activation_id == sent.activation_id,
+        named,
+    )?;
     let bound = state.consumptions.contains_key(&sent.activation_id);
-    check(Guard::ConsumerPending, own.status == NodeStatus::Pending || bound, named)?;
+    check(
+        Guard::ConsumerPending,
+        own.status == NodeStatus::Pending || bound,
+        named,
+    )?;
     Ok(node)
 }
 
@@ -95,9 +132,16 @@ fn new_identities(
     }
     let used = |operation| state.operations.contains_key(operation);
     let operation = sent.operation_id.as_ref().is_some_and(used);
-    let attempt = proposal.is_some_and(|proposal| state.attempts.contains_key(&proposal.attempt_id));
+    let attempt =
+        proposal.is_some_and(|proposal| state.attempts.contains_key(&proposal.attempt_id));
     check(Guard::OperationNew, !operation && !attempt, || {
-        details(&[("operationId", sent.operation_id.as_ref().map(|id| id.as_str().to_owned()).into())])
+        details(&[(
+            "operationId",
+            sent.operation_id
+                .as_ref()
+                .map(|id| id.as_str().to_owned())
+                .into(),
+        )])
     })
 }
 
@@ -112,15 +156,25 @@ fn inputs<'a>(
     }
     for (input, delivery) in &all {
         let record = &delivery.record;
-        let mine = record.recipient.node_id == sent.node_id && record.recipient.activation_id == sent.activation_id;
-        check(Guard::InputAcknowledged, mine && record.state == State::Acknowledged, || {
-            details(&[("deliveryId", (&input.delivery_id).into()), ("state", record.state.into())])
-        })?;
+        let mine = record.recipient.node_id == sent.node_id
+            && record.recipient.activation_id == sent.activation_id;
+        check(
+            Guard::InputAcknowledged,
+            mine && record.state == State::Acknowledged,
+            || {
+                details(&[
+                    ("deliveryId", (&input.delivery_id).into()),
+                    ("state", record.state.into()),
+                ])
+            },
+        )?;
     }
     let mut based = Vec::new();
     for (input, delivery) in all {
         let exact = input.handoff == delivery.record.handoff;
-        check(Guard::HandoffExact, exact, || details(&[("deliveryId", (&input.delivery_id).into())]))?;
+        check(Guard::HandoffExact, exact, || {
+            details(&[("deliveryId", (&input.delivery_id).into())])
+        })?;
         let (_, committed) = claims::based(state, delivery)?;
         based.push((delivery, committed));
     }
@@ -128,7 +182,10 @@ fn inputs<'a>(
 }
 
 fn materials<'a>(deliveries: &[(&'a DeliveryState, &'a Committed)]) -> Vec<&'a Artifact> {
-    deliveries.iter().flat_map(|(_, committed)| &committed.manifest.artifacts).collect()
+    deliveries
+        .iter()
+        .flat_map(|(_, committed)| &committed.manifest.artifacts)
+        .collect()
 }
 
 /// 8f: the activation is free and every port has its one input; the inputs in the order of the ports.
@@ -138,8 +195,17 @@ fn selection(
     node: &Node,
     deliveries: &[(&DeliveryState, &Committed)],
 ) -> Result<Vec<InputRef>, Rejection> {
-    let named = || details(&[("nodeId", (&node.id).into()), ("activationId", (&sent.activation_id).into())]);
-    check(Guard::ActivationUnbound, !state.consumptions.contains_key(&sent.activation_id), named)?;
+    let named = || {
+        details(&[
+            ("nodeId", (&node.id).into()),
+            ("activationId", (&sent.activation_id).into()),
+        ])
+    };
+    check(
+        Guard::ActivationUnbound,
+        !state.consumptions.contains_key(&sent.activation_id),
+        named,
+    )?;
     let ids: BTreeSet<_> = sent.inputs.iter().map(|input| &input.delivery_id).collect();
     check(Guard::InputsUnique, ids.len() == sent.inputs.len(), named)?;
     let mut ordered = Vec::new();
@@ -148,7 +214,10 @@ fn selection(
         let mut at_port = deliveries.iter().map(|(delivery, _)| &delivery.record);
         let found = at_port.find(|record| record.recipient.input_port == input.port);
         check(Guard::InputsComplete, found.is_some(), || {
-            details(&[("nodeId", (&node.id).into()), ("inputPort", (&input.port).into())])
+            details(&[
+                ("nodeId", (&node.id).into()),
+                ("inputPort", (&input.port).into()),
+            ])
         })?;
         let input = |record: &aiws::record::Delivery| InputRef {
             delivery_id: record.delivery_id.clone(),
@@ -161,8 +230,16 @@ fn selection(
 }
 
 /// The consumption as it is recorded: what the coordinator knows replaces what a caller wrote (HC-ENV.5, REL-11).
-fn record(state: &RunState, sent: &Consumption, node: &Node, inputs: Vec<InputRef>) -> Result<Consumption, Rejection> {
-    let selected = inputs.iter().map(|input| input.delivery_id.clone()).collect();
+fn record(
+    state: &RunState,
+    sent: &Consumption,
+    node: &Node,
+    inputs: Vec<InputRef>,
+) -> Result<Consumption, Rejection> {
+    let selected = inputs
+        .iter()
+        .map(|input| input.delivery_id.clone())
+        .collect();
     let works = node.kind.runs_work();
     Ok(Consumption {
         mission_id: state.subject.mission_id.clone(),
@@ -174,15 +251,32 @@ fn record(state: &RunState, sent: &Consumption, node: &Node, inputs: Vec<InputRe
         inputs,
         owner_epoch: Dec::from_u64(state.epoch),
         revision: Dec::from_u64(state.head.revision.get() + 1),
-        join: Join { mode: JoinMode::All, selected, excluded: Vec::new(), unselected_acknowledged: Vec::new() },
+        join: Join {
+            mode: JoinMode::All,
+            selected,
+            excluded: Vec::new(),
+            unselected_acknowledged: Vec::new(),
+        },
         state: ConsumptionState::Valid,
-        entitlement: if works { Entitlement::Operation } else { Entitlement::Control },
+        entitlement: if works {
+            Entitlement::Operation
+        } else {
+            Entitlement::Control
+        },
     })
 }
 
 fn moved(state: &RunState, node: &Node) -> Transition {
-    let from = state.nodes.get(&node.id).map_or(NodeStatus::Pending, |own| own.status);
-    Transition::NodeMoved { node_id: node.id.clone(), from, to: NodeStatus::Active, skipped_by: None }
+    let from = state
+        .nodes
+        .get(&node.id)
+        .map_or(NodeStatus::Pending, |own| own.status);
+    Transition::NodeMoved {
+        node_id: node.id.clone(),
+        from,
+        to: NodeStatus::Active,
+        skipped_by: None,
+    }
 }
 
 /// Stage 9 of work: the prepared admission, checked, with its operation, first attempt and reservation.
@@ -204,18 +298,35 @@ fn effect(
         reserves: true,
     };
     let material = aiws::canonical::digest_of(&proposal.action)?;
-    let agrees = sent.operation_id.as_ref() == Some(&proposal.operation_id) && proposal.fingerprint == material;
-    check(Guard::AdmissionAgrees, agrees, || details(&[("operationId", (&proposal.operation_id).into())]))?;
+    let agrees = sent.operation_id.as_ref() == Some(&proposal.operation_id)
+        && proposal.fingerprint == material;
+    check(Guard::AdmissionAgrees, agrees, || {
+        details(&[("operationId", (&proposal.operation_id).into())])
+    })?;
     let cleared = admission::check(state, facts, &wanted)?;
     let run_id = state.subject.run_id.clone();
-    let run_id = run_id.ok_or_else(|| aiws::error::Error::new(Code::InternalStore, "the state is no run's"))?;
+    let run_id = run_id
+        .ok_or_else(|| aiws::error::Error::new(Code::InternalStore, "the state is no run's"))?;
     let operation = operation(run_id, node, &sent.activation_id, proposal);
     let attempt = attempt(state, proposal);
-    outcome.identities.push(identity(IdentityKind::Operation, proposal.operation_id.as_id(), &operation)?);
-    outcome.identities.push(identity(IdentityKind::Attempt, proposal.attempt_id.as_id(), &attempt)?);
-    outcome.transitions.push(Transition::OperationAdmitted { operation, attempt });
+    outcome.identities.push(identity(
+        IdentityKind::Operation,
+        proposal.operation_id.as_id(),
+        &operation,
+    )?);
+    outcome.identities.push(identity(
+        IdentityKind::Attempt,
+        proposal.attempt_id.as_id(),
+        &attempt,
+    )?);
+    outcome
+        .transitions
+        .push(Transition::OperationAdmitted { operation, attempt });
     outcome.transitions.extend(cleared.bind.clone());
-    outcome.accounts.push(Posting::Reserve { account: cost_account(&state.subject), amount: proposal.amount });
+    outcome.accounts.push(Posting::Reserve {
+        account: cost_account(&state.subject),
+        amount: proposal.amount,
+    });
     Ok(cleared)
 }
 
@@ -253,8 +364,16 @@ fn attempt(state: &RunState, proposal: &AdmissionProposal) -> Attempt {
     }
 }
 
-fn identity<T: serde::Serialize>(kind: IdentityKind, key: aiws::id::Id, material: &T) -> Result<Identity, Rejection> {
-    Ok(Identity { kind, key, digest: aiws::canonical::digest_of(material)? })
+fn identity<T: serde::Serialize>(
+    kind: IdentityKind,
+    key: aiws::id::Id,
+    material: &T,
+) -> Result<Identity, Rejection> {
+    Ok(Identity {
+        kind,
+        key,
+        digest: aiws::canonical::digest_of(material)?,
+    })
 }
 
 fn result(node: &Node, consumption: &Consumption, proposal: Option<&AdmissionProposal>) -> Value {

@@ -9,9 +9,9 @@ use aiws::decimal::Dec;
 use aiws::id::{ActivationId, CheckpointId, DeliveryId, HandoffId, Id, NodeId};
 use aiws::json::Value;
 use aiws::record::{
-    AccountingQuote, Basis, Blocker, Cause, Context, Controls, DeliveryState, Graph, HoldReason, Manifest, Node,
-    NodeKind, Outcome, OutcomeStatus, Outstanding, ProducedOperation, Producer, Protocol, Recipient, Ref,
-    RequiredCheck, Resume, SkipAction,
+    AccountingQuote, Basis, Blocker, Cause, Context, Controls, DeliveryState, Graph, HoldReason,
+    Manifest, Node, NodeKind, Outcome, OutcomeStatus, Outstanding, ProducedOperation, Producer,
+    Protocol, Recipient, Ref, RequiredCheck, Resume, SkipAction,
 };
 
 use crate::facts::Facts;
@@ -78,21 +78,37 @@ pub(crate) fn consequences(
     }
     let NodeKind::Decision(decision) = &node.kind else {
         let places = places(state, graph, &node.id, |_| true);
-        return Consequences { places, ..Consequences::default() };
+        return Consequences {
+            places,
+            ..Consequences::default()
+        };
     };
     // Without the field nothing is chosen; commitBoundary refuses such a result before it matters.
-    let Some(chosen) = graph::chosen(decision, result) else { return Consequences::default() };
-    let unchosen = if *chosen == decision.then { &decision.otherwise } else { &decision.then };
+    let Some(chosen) = graph::chosen(decision, result) else {
+        return Consequences::default();
+    };
+    let unchosen = if *chosen == decision.then {
+        &decision.otherwise
+    } else {
+        &decision.then
+    };
     let skips = skips(state, graph, &node.id, unchosen);
     let excluded = excluded(state, &skips);
     let gone = |id: &NodeId| skips.iter().any(|skip| skip.node_id == *id);
     let places = places(state, graph, &node.id, |next| next == chosen && !gone(next));
-    Consequences { places, skips, excluded }
+    Consequences {
+        places,
+        skips,
+        excluded,
+    }
 }
 
 /// The operations of an activation with all their attempts (HF-03.2).
 pub(crate) fn operations(state: &RunState, activation: &ActivationId) -> Vec<ProducedOperation> {
-    let mine = state.operations.values().filter(|operation| operation.activation_id.as_ref() == Some(activation));
+    let mine = state
+        .operations
+        .values()
+        .filter(|operation| operation.activation_id.as_ref() == Some(activation));
     let produced = |operation: &aiws::record::Operation| ProducedOperation {
         operation_id: operation.operation_id.clone(),
         attempt_ids: operation.attempts.clone(),
@@ -104,7 +120,9 @@ pub(crate) fn operations(state: &RunState, activation: &ActivationId) -> Vec<Pro
 pub(crate) fn outstanding(state: &RunState, activation: &ActivationId) -> Vec<Outstanding> {
     let all = operations(state, activation);
     let attempts = all.iter().flat_map(|operation| &operation.attempt_ids);
-    let open = attempts.filter_map(|id| state.attempts.get(id)).filter(|attempt| !attempt.status.is_confirmed());
+    let open = attempts
+        .filter_map(|id| state.attempts.get(id))
+        .filter(|attempt| !attempt.status.is_confirmed());
     let listed = |attempt: &aiws::record::Attempt| Outstanding {
         operation_id: attempt.operation_id.clone(),
         attempt_id: attempt.attempt_id.clone(),
@@ -126,16 +144,30 @@ pub(crate) fn blockers(outstanding: &[Outstanding]) -> Vec<Blocker> {
 /// What governed the work, as the host and the ledger know it.
 pub(crate) fn controls(state: &RunState, facts: &Facts, approvals: Vec<Ref>) -> Controls {
     let attempts = Dec::from_u64(state.attempts.size() as u64);
-    let quote = |revision: Dec, spent: Dec, reserved: Dec| AccountingQuote { revision, spent, reserved, attempts };
+    let quote = |revision: Dec, spent: Dec, reserved: Dec| AccountingQuote {
+        revision,
+        spent,
+        reserved,
+        attempts,
+    };
     let accounting = match &facts.account {
         Some(row) => quote(row.revision.into(), row.spent, row.reserved),
         None => quote(Dec::ZERO, Dec::ZERO, Dec::ZERO),
     };
-    Controls { policy: facts.policy.clone(), approvals, accounting }
+    Controls {
+        policy: facts.policy.clone(),
+        approvals,
+        accounting,
+    }
 }
 
 /// How work may go on: advisory but for the checks (REL-13, REL-14).
-pub(crate) fn resume(node: &NodeId, status: OutcomeStatus, places: &[Place], blockers: Vec<Blocker>) -> Resume {
+pub(crate) fn resume(
+    node: &NodeId,
+    status: OutcomeStatus,
+    places: &[Place],
+    blockers: Vec<Blocker>,
+) -> Resume {
     let eligible_node_ids = match status {
         OutcomeStatus::Completed => {
             let nodes: BTreeSet<&NodeId> = places.iter().map(|place| &place.node_id).collect();
@@ -144,12 +176,19 @@ pub(crate) fn resume(node: &NodeId, status: OutcomeStatus, places: &[Place], blo
         OutcomeStatus::Blocked => vec![node.clone()],
         _ => Vec::new(),
     };
-    Resume { eligible_node_ids, blockers, required_checks: RequiredCheck::ALL.to_vec() }
+    Resume {
+        eligible_node_ids,
+        blockers,
+        required_checks: RequiredCheck::ALL.to_vec(),
+    }
 }
 
 /// The position that the manifest stands on.
 pub(crate) fn basis(state: &RunState) -> Basis {
-    Basis { revision: state.head.revision.into(), event_hash: state.head.hash }
+    Basis {
+        revision: state.head.revision.into(),
+        event_hash: state.head.hash,
+    }
 }
 
 /// Every coordinate of a producer (HF-03.2); none only for a state that is no run's.
@@ -175,7 +214,10 @@ pub(crate) fn producer(
 
 /// The pinned graph by reference.
 pub(crate) fn pinned(graph: &Graph) -> Ref {
-    Ref { id: graph.graph_id.as_id(), revision: graph.revision }
+    Ref {
+        id: graph.graph_id.as_id(),
+        revision: graph.revision,
+    }
 }
 
 /// Places with their delivery ids; places beyond the ids are left out, so that lengths show the difference.
@@ -197,13 +239,28 @@ pub(crate) fn skip_manifest(
     skip: &Skip,
     ids: &ManifestIds,
 ) -> Option<Manifest> {
-    let status = if skip.cause.is_some() { OutcomeStatus::Failed } else { OutcomeStatus::Skipped };
+    let status = if skip.cause.is_some() {
+        OutcomeStatus::Failed
+    } else {
+        OutcomeStatus::Skipped
+    };
     Some(Manifest {
         protocol: Protocol::HandoffV1,
         handoff_id: ids.handoff.clone(),
-        producer: producer(state, graph, &skip.node_id, &skip.activation_id, ids.checkpoint.clone())?,
+        producer: producer(
+            state,
+            graph,
+            &skip.node_id,
+            &skip.activation_id,
+            ids.checkpoint.clone(),
+        )?,
         basis: basis(state),
-        outcome: Outcome { status, criteria: Vec::new(), outstanding: Vec::new(), cause: skip.cause.clone() },
+        outcome: Outcome {
+            status,
+            criteria: Vec::new(),
+            outstanding: Vec::new(),
+            cause: skip.cause.clone(),
+        },
         inputs: Vec::new(),
         recipients: recipients(&skip.places, &ids.deliveries),
         artifacts: Vec::new(),
@@ -216,16 +273,27 @@ pub(crate) fn skip_manifest(
 }
 
 /// The successors that can still receive something, as places.
-fn places(state: &RunState, graph: &Graph, from: &NodeId, wanted: impl Fn(&NodeId) -> bool) -> Vec<Place> {
+fn places(
+    state: &RunState,
+    graph: &Graph,
+    from: &NodeId,
+    wanted: impl Fn(&NodeId) -> bool,
+) -> Vec<Place> {
     let place = |next: &Node| {
-        let own = state.nodes.get(&next.id).filter(|own| own.status == NodeStatus::Pending)?;
+        let own = state
+            .nodes
+            .get(&next.id)
+            .filter(|own| own.status == NodeStatus::Pending)?;
         wanted(&next.id).then(|| Place {
             node_id: next.id.clone(),
             activation_id: own.activation_id.clone(),
             input_port: graph::port(&state.config, &next.id, from),
         })
     };
-    graph::successors(graph, from).into_iter().filter_map(place).collect()
+    graph::successors(graph, from)
+        .into_iter()
+        .filter_map(place)
+        .collect()
 }
 
 /// What becomes of a node when inputs of it are skipped.
@@ -242,12 +310,18 @@ fn skips(state: &RunState, graph: &Graph, decision: &NodeId, unchosen: &NodeId) 
     loop {
         let before = gone.len() + failed.len();
         for node in &graph.nodes {
-            let pending = state.nodes.get(&node.id).is_some_and(|own| own.status == NodeStatus::Pending);
+            let pending = state
+                .nodes
+                .get(&node.id)
+                .is_some_and(|own| own.status == NodeStatus::Pending);
             if !pending || gone.contains(&node.id) || failed.contains(&node.id) {
                 continue;
             }
             let skipped = |producer: &NodeId| {
-                let before = state.nodes.get(producer).is_some_and(|own| own.status == NodeStatus::Skipped);
+                let before = state
+                    .nodes
+                    .get(producer)
+                    .is_some_and(|own| own.status == NodeStatus::Skipped);
                 before || gone.contains(producer) || (producer == decision && node.id == *unchosen)
             };
             match fate(state, node, skipped) {
@@ -263,21 +337,37 @@ fn skips(state: &RunState, graph: &Graph, decision: &NodeId, unchosen: &NodeId) 
     let alive = |next: &NodeId| !gone.contains(next) && !failed.contains(next);
     let mut all = Vec::new();
     for node in &graph.nodes {
-        let Some(own) = state.nodes.get(&node.id).filter(|_| !alive(&node.id)) else { continue };
+        let Some(own) = state.nodes.get(&node.id).filter(|_| !alive(&node.id)) else {
+            continue;
+        };
         let cause = failed.contains(&node.id).then(|| Cause {
             code: "REQUIRED_INPUT_SKIPPED".to_owned(),
-            detail: format!("node {} needs an input that the choice of {decision} skipped", node.id),
+            detail: format!(
+                "node {} needs an input that the choice of {decision} skipped",
+                node.id
+            ),
         });
-        let places = if cause.is_some() { Vec::new() } else { places(state, graph, &node.id, alive) };
+        let places = if cause.is_some() {
+            Vec::new()
+        } else {
+            places(state, graph, &node.id, alive)
+        };
         let (node_id, activation_id) = (node.id.clone(), own.activation_id.clone());
-        all.push(Skip { node_id, activation_id, cause, places });
+        all.push(Skip {
+            node_id,
+            activation_id,
+            cause,
+            places,
+        });
     }
     all
 }
 
 fn fate(state: &RunState, node: &Node, skipped: impl Fn(&NodeId) -> bool) -> Fate {
     let inputs = graph::inputs(&state.config, node);
-    let required = inputs.iter().any(|input| !input.optional && skipped(input.producer));
+    let required = inputs
+        .iter()
+        .any(|input| !input.optional && skipped(input.producer));
     let all = !inputs.is_empty() && inputs.iter().all(|input| skipped(input.producer));
     match graph::skip_action(&state.config, &node.id) {
         SkipAction::Fail if required => Fate::Failed,
@@ -289,7 +379,16 @@ fn fate(state: &RunState, node: &Node, skipped: impl Fn(&NodeId) -> bool) -> Fat
 /// Open deliveries to nodes that are skipped now. An acknowledged one keeps its receipt (T-40).
 fn excluded(state: &RunState, skips: &[Skip]) -> Vec<DeliveryId> {
     let open = state.deliveries.values().map(|delivery| &delivery.record);
-    let open = open.filter(|record| matches!(record.state, DeliveryState::Pending | DeliveryState::Claimed));
-    let to_gone = open.filter(|record| skips.iter().any(|skip| skip.node_id == record.recipient.node_id));
+    let open = open.filter(|record| {
+        matches!(
+            record.state,
+            DeliveryState::Pending | DeliveryState::Claimed
+        )
+    });
+    let to_gone = open.filter(|record| {
+        skips
+            .iter()
+            .any(|skip| skip.node_id == record.recipient.node_id)
+    });
     to_gone.map(|record| record.delivery_id.clone()).collect()
 }

@@ -26,13 +26,30 @@ pub(super) fn decide(
 ) -> Result<Decision, Rejection> {
     let delivery = claims::known(state, &body.delivery_id)?;
     let record = &delivery.record;
-    let ended = ended(record.claim.as_ref().filter(|_| record.state == State::Claimed), facts.now_ms);
-    check(Guard::ClaimFree, record.state == State::Pending || ended.is_some(), || {
-        details(&[("deliveryId", (&body.delivery_id).into()), ("state", record.state.name().into())])
-    })?;
+    let ended = ended(
+        record
+            .claim
+            .as_ref()
+            .filter(|_| record.state == State::Claimed),
+        facts.now_ms,
+    );
+    check(
+        Guard::ClaimFree,
+        record.state == State::Pending || ended.is_some(),
+        || {
+            details(&[
+                ("deliveryId", (&body.delivery_id).into()),
+                ("state", record.state.name().into()),
+            ])
+        },
+    )?;
     let (_, committed) = claims::based(state, delivery)?;
     claims::accepted(state, delivery, committed)?;
-    let token_hash = need(Guard::ClaimFingerprint, facts.claim_fingerprint, Default::default)?;
+    let token_hash = need(
+        Guard::ClaimFingerprint,
+        facts.claim_fingerprint,
+        Default::default,
+    )?;
     let claim = Claim {
         claimant: facts.actor_id.clone(),
         token_hash,
@@ -57,18 +74,32 @@ pub(super) fn decide(
         claim: Some(claim),
         acknowledgement: None,
     };
-    let outcome = Outcome { transitions: vec![moved], ..Outcome::default() };
-    Ok(Decision { command: Body::ClaimDelivery(body.clone()), outcome, result, same: Vec::new(), before_ms: Vec::new() })
+    let outcome = Outcome {
+        transitions: vec![moved],
+        ..Outcome::default()
+    };
+    Ok(Decision {
+        command: Body::ClaimDelivery(body.clone()),
+        outcome,
+        result,
+        same: Vec::new(),
+        before_ms: Vec::new(),
+    })
 }
 
 /// The end of a claim whose lease has run out.
 fn ended(claim: Option<&Claim>, now_ms: u64) -> Option<ClaimEnd> {
     let expired = claim.filter(|claim| now_ms >= claim.expires_at_ms.get())?;
-    Some(ClaimEnd { cause: ClaimEndCause::Expired, at_ms: expired.expires_at_ms })
+    Some(ClaimEnd {
+        cause: ClaimEndCause::Expired,
+        at_ms: expired.expires_at_ms,
+    })
 }
 
 /// The host's bound, or less where the claimant wants less (HD-02.7).
 fn lease_ms(state: &RunState, body: &ClaimDelivery) -> u64 {
     let bound = state.config.lease_ms.to_u64().unwrap_or(u64::MAX);
-    body.lease_ms.and_then(|wanted| wanted.to_u64()).map_or(bound, |wanted| wanted.min(bound))
+    body.lease_ms
+        .and_then(|wanted| wanted.to_u64())
+        .map_or(bound, |wanted| wanted.min(bound))
 }

@@ -5,14 +5,14 @@
 
 use std::collections::BTreeSet;
 
+use aiws::decimal::U64;
 use aiws::id::{CheckpointId, DeliveryId};
 use aiws::json::Value;
 use aiws::object;
 use aiws::record::{
-    ClaimEnd, ClaimEndCause, Delivery, DeliveryState as State, Graph, HandoffRef, Lifecycle, Manifest, Node,
-    OutcomeStatus,
+    ClaimEnd, ClaimEndCause, Delivery, DeliveryState as State, Graph, HandoffRef, Lifecycle,
+    Manifest, Node, OutcomeStatus,
 };
-use aiws::decimal::U64;
 
 use super::boundary::{self, Consequences, ManifestIds};
 use super::{evidence, material, pipeline, place_hold, terminal};
@@ -28,17 +28,33 @@ use crate::transition::Transition;
 
 /// Stage 6: the scope of a BLOCKED boundary's hold can be fenced.
 pub(super) fn authority(state: &RunState, body: &CommitBoundary) -> Result<(), Rejection> {
-    body.hold.as_ref().map_or(Ok(()), |hold| place_hold::scope(state, &hold.scope))
+    body.hold
+        .as_ref()
+        .map_or(Ok(()), |hold| place_hold::scope(state, &hold.scope))
 }
 
 /// Stage 7: a blocked activation goes on only once nothing gates it any more (T-44). An activation that was
 /// admitted before may always tell its result (T-36), and a failure is always told.
-pub(super) fn gates(state: &RunState, body: &CommitBoundary, facts: &Facts) -> Result<(), Rejection> {
+pub(super) fn gates(
+    state: &RunState,
+    body: &CommitBoundary,
+    facts: &Facts,
+) -> Result<(), Rejection> {
     let producer = &body.manifest.producer.node_id;
-    let blocked = state.nodes.get(producer).is_some_and(|own| own.status == NodeStatus::Blocked);
-    let goes_on = matches!(body.manifest.outcome.status, OutcomeStatus::Completed | OutcomeStatus::Blocked);
-    let open = pipeline::run_gates(state, facts).err().filter(|_| blocked && goes_on);
-    check(Guard::ContinuationCleared, open.is_none(), || open.map(|error| error.details).unwrap_or_default())
+    let blocked = state
+        .nodes
+        .get(producer)
+        .is_some_and(|own| own.status == NodeStatus::Blocked);
+    let goes_on = matches!(
+        body.manifest.outcome.status,
+        OutcomeStatus::Completed | OutcomeStatus::Blocked
+    );
+    let open = pipeline::run_gates(state, facts)
+        .err()
+        .filter(|_| blocked && goes_on);
+    check(Guard::ContinuationCleared, open.is_none(), || {
+        open.map(|error| error.details).unwrap_or_default()
+    })
 }
 
 /// Stage 8 of commitBoundary.
@@ -54,13 +70,24 @@ pub(super) fn decide(
     basis(state, graph, body, own)?;
     material::verified(body.manifest.artifacts.iter(), facts)?;
     let before_ms = evidence::complete(state, node, own, &body.manifest, facts)?;
-    let consequences =
-        boundary::consequences(state, graph, node, body.manifest.outcome.status, &body.manifest.result);
+    let consequences = boundary::consequences(
+        state,
+        graph,
+        node,
+        body.manifest.outcome.status,
+        &body.manifest.result,
+    );
     recipients(&body.manifest, &consequences)?;
     let command = filled(state, graph, facts, body, &consequences)?;
     let (outcome, result) = outcome(state, facts, node, own, &command, &consequences)?;
     let command = Body::CommitBoundary(command);
-    Ok(Decision { command, outcome, result, same: Vec::new(), before_ms })
+    Ok(Decision {
+        command,
+        outcome,
+        result,
+        same: Vec::new(),
+        before_ms,
+    })
 }
 
 fn producer<'a>(
@@ -69,7 +96,11 @@ fn producer<'a>(
 ) -> Result<(&'a Graph, &'a Node, &'a NodeState), Rejection> {
     let named = || details(&[("nodeId", (&manifest.producer.node_id).into())]);
     let graph = need(Guard::ProducerKnown, state.graph.as_deref(), named)?;
-    let node = need(Guard::ProducerKnown, graph::node(graph, &manifest.producer.node_id), named)?;
+    let node = need(
+        Guard::ProducerKnown,
+        graph::node(graph, &manifest.producer.node_id),
+        named,
+    )?;
     let own = need(Guard::ProducerKnown, state.nodes.get(&node.id), named)?;
     Ok((graph, node, own))
 }
@@ -81,23 +112,36 @@ fn identities(state: &RunState, body: &CommitBoundary, own: &NodeState) -> Resul
     for manifest in manifests() {
         let checkpoint = &manifest.producer.checkpoint_id;
         let new = !state.checkpoints.contains_key(checkpoint) && seen.insert(checkpoint);
-        check(Guard::CheckpointNew, new, || details(&[("checkpointId", checkpoint.into())]))?;
+        check(Guard::CheckpointNew, new, || {
+            details(&[("checkpointId", checkpoint.into())])
+        })?;
     }
     let mut seen = BTreeSet::new();
     for manifest in manifests() {
-        let new = !state.manifests.contains_key(&manifest.handoff_id) && seen.insert(&manifest.handoff_id);
-        check(Guard::HandoffNew, new, || details(&[("handoffId", (&manifest.handoff_id).into())]))?;
+        let new = !state.manifests.contains_key(&manifest.handoff_id)
+            && seen.insert(&manifest.handoff_id);
+        check(Guard::HandoffNew, new, || {
+            details(&[("handoffId", (&manifest.handoff_id).into())])
+        })?;
     }
     let mut seen: BTreeSet<&DeliveryId> = BTreeSet::new();
     for recipient in manifests().flat_map(|manifest| &manifest.recipients) {
-        let new = !state.deliveries.contains_key(&recipient.delivery_id) && seen.insert(&recipient.delivery_id);
-        check(Guard::DeliveryNew, new, || details(&[("deliveryId", (&recipient.delivery_id).into())]))?;
+        let new = !state.deliveries.contains_key(&recipient.delivery_id)
+            && seen.insert(&recipient.delivery_id);
+        check(Guard::DeliveryNew, new, || {
+            details(&[("deliveryId", (&recipient.delivery_id).into())])
+        })?;
     }
     if let Some(hold) = &body.hold {
         let new = !state.holds.contains_key(&hold.hold_id);
-        check(Guard::HoldNew, new, || details(&[("holdId", (&hold.hold_id).into())]))?;
+        check(Guard::HoldNew, new, || {
+            details(&[("holdId", (&hold.hold_id).into())])
+        })?;
     }
-    let undecided = matches!(own.status, NodeStatus::Pending | NodeStatus::Active | NodeStatus::Blocked);
+    let undecided = matches!(
+        own.status,
+        NodeStatus::Pending | NodeStatus::Active | NodeStatus::Blocked
+    );
     check(Guard::ActivationUndecided, undecided, || {
         details(&[("activationId", (&own.activation_id).into())])
     })
@@ -107,25 +151,50 @@ fn identities(state: &RunState, body: &CommitBoundary, own: &NodeState) -> Resul
 fn shape(body: &CommitBoundary, own: &NodeState) -> Result<(), Rejection> {
     let outcome = &body.manifest.outcome;
     let named = || details(&[("status", outcome.status.into())]);
-    check(Guard::BoundaryActive, matches!(own.status, NodeStatus::Active | NodeStatus::Blocked), || {
-        details(&[("nodeId", (&body.manifest.producer.node_id).into())])
-    })?;
-    check(Guard::BoundaryGenerated, outcome.status != OutcomeStatus::Skipped, named)?;
+    check(
+        Guard::BoundaryActive,
+        matches!(own.status, NodeStatus::Active | NodeStatus::Blocked),
+        || details(&[("nodeId", (&body.manifest.producer.node_id).into())]),
+    )?;
+    check(
+        Guard::BoundaryGenerated,
+        outcome.status != OutcomeStatus::Skipped,
+        named,
+    )?;
     let blocked = outcome.status == OutcomeStatus::Blocked;
-    check(Guard::HoldOnlyBlocked, blocked || body.hold.is_none(), named)?;
-    check(Guard::BlockedHasHold, !blocked || body.hold.is_some(), named)?;
-    let bad = matches!(outcome.status, OutcomeStatus::Failed | OutcomeStatus::Canceled);
+    check(
+        Guard::HoldOnlyBlocked,
+        blocked || body.hold.is_none(),
+        named,
+    )?;
+    check(
+        Guard::BlockedHasHold,
+        !blocked || body.hold.is_some(),
+        named,
+    )?;
+    let bad = matches!(
+        outcome.status,
+        OutcomeStatus::Failed | OutcomeStatus::Canceled
+    );
     check(Guard::CauseGiven, bad == outcome.cause.is_some(), named)
 }
 
 /// 8d: the manifest, and every generated one, stands on the last event, the pinned graph and the activation.
-fn basis(state: &RunState, graph: &Graph, body: &CommitBoundary, own: &NodeState) -> Result<(), Rejection> {
+fn basis(
+    state: &RunState,
+    graph: &Graph,
+    body: &CommitBoundary,
+    own: &NodeState,
+) -> Result<(), Rejection> {
     let expected = boundary::basis(state);
     let named = |manifest: &Manifest| details(&[("handoffId", (&manifest.handoff_id).into())]);
     for manifest in std::iter::once(&body.manifest).chain(&body.skipped) {
         let producer = &manifest.producer;
-        check(Guard::BasisIsHead, manifest.basis == expected, || named(manifest))?;
-        let pinned = producer.graph == boundary::pinned(graph) && producer.plan_revision == graph.plan_revision;
+        check(Guard::BasisIsHead, manifest.basis == expected, || {
+            named(manifest)
+        })?;
+        let pinned = producer.graph == boundary::pinned(graph)
+            && producer.plan_revision == graph.plan_revision;
         check(Guard::BasisGraph, pinned, || named(manifest))?;
     }
     let current = body.manifest.producer.activation_id == own.activation_id;
@@ -135,10 +204,16 @@ fn basis(state: &RunState, graph: &Graph, body: &CommitBoundary, own: &NodeState
 fn recipients(manifest: &Manifest, consequences: &Consequences) -> Result<(), Rejection> {
     let sent = &manifest.recipients;
     let named = || details(&[("handoffId", (&manifest.handoff_id).into())]);
-    let places: BTreeSet<_> = sent.iter().map(|to| (&to.node_id, &to.activation_id, &to.input_port)).collect();
+    let places: BTreeSet<_> = sent
+        .iter()
+        .map(|to| (&to.node_id, &to.activation_id, &to.input_port))
+        .collect();
     check(Guard::RecipientsUnique, places.len() == sent.len(), named)?;
-    let expected: BTreeSet<_> =
-        consequences.places.iter().map(|to| (&to.node_id, &to.activation_id, &to.input_port)).collect();
+    let expected: BTreeSet<_> = consequences
+        .places
+        .iter()
+        .map(|to| (&to.node_id, &to.activation_id, &to.input_port))
+        .collect();
     check(Guard::RecipientsExact, places == expected, named)
 }
 
@@ -162,9 +237,15 @@ fn filled(
         let ids = ManifestIds {
             handoff: sent.handoff_id.clone(),
             checkpoint: sent.producer.checkpoint_id.clone(),
-            deliveries: sent.recipients.iter().map(|to| to.delivery_id.clone()).collect(),
+            deliveries: sent
+                .recipients
+                .iter()
+                .map(|to| to.delivery_id.clone())
+                .collect(),
         };
-        let Some(expected) = boundary::skip_manifest(state, graph, facts, skip, &ids) else { continue };
+        let Some(expected) = boundary::skip_manifest(state, graph, facts, skip, &ids) else {
+            continue;
+        };
         let mut compared = sent.clone();
         compared.controls = expected.controls.clone();
         compared.resume = expected.resume.clone();
@@ -172,10 +253,18 @@ fn filled(
         skipped.push(expected);
     }
     check(Guard::SkipsExact, exact, || {
-        let nodes = consequences.skips.iter().map(|skip| Value::from(&skip.node_id)).collect();
+        let nodes = consequences
+            .skips
+            .iter()
+            .map(|skip| Value::from(&skip.node_id))
+            .collect();
         details(&[("expected", Value::Array(nodes))])
     })?;
-    Ok(CommitBoundary { manifest, hold: body.hold.clone(), skipped })
+    Ok(CommitBoundary {
+        manifest,
+        hold: body.hold.clone(),
+        skipped,
+    })
 }
 
 fn outcome(
@@ -187,14 +276,30 @@ fn outcome(
     consequences: &Consequences,
 ) -> Result<(Outcome, Value), Rejection> {
     let mut outcome = Outcome::default();
-    let moved = |from, to| Transition::NodeMoved { node_id: node.id.clone(), from, to, skipped_by: None };
+    let moved = |from, to| Transition::NodeMoved {
+        node_id: node.id.clone(),
+        from,
+        to,
+        skipped_by: None,
+    };
     if own.status == NodeStatus::Blocked {
-        outcome.transitions.push(moved(NodeStatus::Blocked, NodeStatus::Active));
+        outcome
+            .transitions
+            .push(moved(NodeStatus::Blocked, NodeStatus::Active));
     }
     let main = committed(state, facts, &command.manifest, None, &mut outcome)?;
-    outcome.transitions.push(moved(NodeStatus::Active, status_of(command.manifest.outcome.status)));
+    outcome.transitions.push(moved(
+        NodeStatus::Active,
+        status_of(command.manifest.outcome.status),
+    ));
     for (index, manifest) in command.skipped.iter().enumerate() {
-        committed(state, facts, manifest, Some(U64(index as u64)), &mut outcome)?;
+        committed(
+            state,
+            facts,
+            manifest,
+            Some(U64(index as u64)),
+            &mut outcome,
+        )?;
         outcome.transitions.push(Transition::NodeMoved {
             node_id: manifest.producer.node_id.clone(),
             from: NodeStatus::Pending,
@@ -202,12 +307,25 @@ fn outcome(
             skipped_by: Some(node.id.clone()),
         });
     }
-    outcome.transitions.extend(consequences.excluded.iter().filter_map(|id| excluded(state, facts, id)));
+    outcome.transitions.extend(
+        consequences
+            .excluded
+            .iter()
+            .filter_map(|id| excluded(state, facts, id)),
+    );
     if let Some(hold) = &command.hold {
         place_hold::open(state, place_hold::derive(state, hold, facts)?, &mut outcome)?;
     }
     end(state, command, &mut outcome);
-    let ids = |manifest: &Manifest| Value::Array(manifest.recipients.iter().map(|to| (&to.delivery_id).into()).collect());
+    let ids = |manifest: &Manifest| {
+        Value::Array(
+            manifest
+                .recipients
+                .iter()
+                .map(|to| (&to.delivery_id).into())
+                .collect(),
+        )
+    };
     let result = object! {
         "handoff": aiws::canonical::to_value(&main)?,
         "checkpointId": &command.manifest.producer.checkpoint_id,
@@ -228,9 +346,19 @@ fn committed(
     outcome: &mut Outcome,
 ) -> Result<HandoffRef, Rejection> {
     let digest = aiws::canonical::digest_of(manifest)?;
-    let handoff = HandoffRef { handoff_id: manifest.handoff_id.clone(), digest };
-    outcome.transitions.push(Transition::ManifestCommitted { handoff: handoff.clone(), skipped });
-    outcome.identities.push(Identity { kind: IdentityKind::Handoff, key: manifest.handoff_id.as_id(), digest });
+    let handoff = HandoffRef {
+        handoff_id: manifest.handoff_id.clone(),
+        digest,
+    };
+    outcome.transitions.push(Transition::ManifestCommitted {
+        handoff: handoff.clone(),
+        skipped,
+    });
+    outcome.identities.push(Identity {
+        kind: IdentityKind::Handoff,
+        key: manifest.handoff_id.as_id(),
+        digest,
+    });
     for recipient in &manifest.recipients {
         let delivery = Delivery {
             delivery_id: recipient.delivery_id.clone(),
@@ -247,8 +375,14 @@ fn committed(
         };
         let digest = aiws::canonical::digest_of(&(&handoff, recipient))?;
         let key = recipient.delivery_id.as_id();
-        outcome.identities.push(Identity { kind: IdentityKind::Delivery, key, digest });
-        outcome.transitions.push(Transition::DeliveryOpened { delivery });
+        outcome.identities.push(Identity {
+            kind: IdentityKind::Delivery,
+            key,
+            digest,
+        });
+        outcome
+            .transitions
+            .push(Transition::DeliveryOpened { delivery });
     }
     Ok(handoff)
 }
@@ -256,7 +390,10 @@ fn committed(
 /// A delivery to a node that is skipped now; a live claim on it ends (T-40, T-75).
 fn excluded(state: &RunState, facts: &Facts, id: &DeliveryId) -> Option<Transition> {
     let record = &state.deliveries.get(id)?.record;
-    let ended = ClaimEnd { cause: ClaimEndCause::Fenced, at_ms: U64(facts.now_ms) };
+    let ended = ClaimEnd {
+        cause: ClaimEndCause::Fenced,
+        at_ms: U64(facts.now_ms),
+    };
     Some(Transition::DeliveryMoved {
         delivery_id: id.clone(),
         from: record.state,
@@ -272,11 +409,20 @@ fn excluded(state: &RunState, facts: &Facts, id: &DeliveryId) -> Option<Transiti
 fn end(state: &RunState, command: &CommitBoundary, outcome: &mut Outcome) {
     let mut all = std::iter::once(&command.manifest).chain(&command.skipped);
     let ending = all.find(|manifest| {
-        matches!(manifest.outcome.status, OutcomeStatus::Failed | OutcomeStatus::Canceled)
+        matches!(
+            manifest.outcome.status,
+            OutcomeStatus::Failed | OutcomeStatus::Canceled
+        )
     });
-    let Some(ending) = ending.filter(|_| state.lifecycle != Lifecycle::Canceling) else { return };
+    let Some(ending) = ending.filter(|_| state.lifecycle != Lifecycle::Canceling) else {
+        return;
+    };
     let canceled = ending.outcome.status == OutcomeStatus::Canceled;
-    let to = if canceled { Lifecycle::Canceled } else { Lifecycle::Failed };
+    let to = if canceled {
+        Lifecycle::Canceled
+    } else {
+        Lifecycle::Failed
+    };
     terminal::end(state, to, ending.outcome.cause.clone(), outcome);
 }
 

@@ -24,28 +24,61 @@ pub(super) fn decide(
 ) -> Result<Decision, Rejection> {
     let graph = need(Guard::GraphPinned, state.graph.as_deref(), Default::default)?;
     nodes(state, graph)?;
-    check(Guard::RunVerified, current(&state.verifications).is_some(), Default::default)?;
-    check(Guard::RunAccepted, current(&state.acceptances).is_some(), Default::default)?;
+    check(
+        Guard::RunVerified,
+        current(&state.verifications).is_some(),
+        Default::default,
+    )?;
+    check(
+        Guard::RunAccepted,
+        current(&state.acceptances).is_some(),
+        Default::default,
+    )?;
     let mut outcome = Outcome::default();
     terminal::end(state, Lifecycle::Completed, None, &mut outcome);
     let result = object! { "runId": &body.run_id, "lifecycle": Lifecycle::Completed.name() };
-    Ok(Decision { command: Body::CompleteRun(body.clone()), outcome, result, same: Vec::new(), before_ms: Vec::new() })
+    Ok(Decision {
+        command: Body::CompleteRun(body.clone()),
+        outcome,
+        result,
+        same: Vec::new(),
+        before_ms: Vec::new(),
+    })
 }
 
 /// The last assessment, where it is positive and still counts (FV-ASM.1, FV-ASM.2).
 pub(crate) fn current(assessments: &[Assessment]) -> Option<&Assessment> {
-    assessments.last().filter(|last| last.verdict.is_positive() && last.invalidated.is_none())
+    assessments
+        .last()
+        .filter(|last| last.verdict.is_positive() && last.invalidated.is_none())
 }
 
 fn nodes(state: &RunState, graph: &Graph) -> Result<(), Rejection> {
     let status = |node: &Node| state.nodes.get(&node.id).map(|own| own.status);
-    let mut ends = graph.nodes.iter().filter(|node| matches!(node.kind, NodeKind::End));
+    let mut ends = graph
+        .nodes
+        .iter()
+        .filter(|node| matches!(node.kind, NodeKind::End));
     let ended = ends.any(|node| status(node) == Some(NodeStatus::Completed));
     check(Guard::EndDone, ended, Default::default)?;
-    let open = graph.nodes.iter().find(|node| !matches!(status(node), Some(NodeStatus::Completed | NodeStatus::Skipped)));
-    let named = |node: Option<&Node>| details(&[("nodeId", node.map(|node| node.id.as_str().to_owned()).into())]);
+    let open = graph.nodes.iter().find(|node| {
+        !matches!(
+            status(node),
+            Some(NodeStatus::Completed | NodeStatus::Skipped)
+        )
+    });
+    let named = |node: Option<&Node>| {
+        details(&[(
+            "nodeId",
+            node.map(|node| node.id.as_str().to_owned()).into(),
+        )])
+    };
     check(Guard::NodesDone, open.is_none(), || named(open))?;
     let gate = |node: &&Node| matches!(node.kind, NodeKind::Verification | NodeKind::Acceptance);
-    let skipped = graph.nodes.iter().filter(gate).find(|node| status(node) == Some(NodeStatus::Skipped));
+    let skipped = graph
+        .nodes
+        .iter()
+        .filter(gate)
+        .find(|node| status(node) == Some(NodeStatus::Skipped));
     check(Guard::GatesNotSkipped, skipped.is_none(), || named(skipped))
 }

@@ -6,8 +6,8 @@
 use aiws::id::EvidenceId;
 use aiws::json::Value;
 use aiws::record::{
-    Approval, ApprovalDecision, Assessment, CriterionStatus, DecisionConfig, Manifest, Node, NodeKind,
-    OperationStatus, OutcomeStatus,
+    Approval, ApprovalDecision, Assessment, CriterionStatus, DecisionConfig, Manifest, Node,
+    NodeKind, OperationStatus, OutcomeStatus,
 };
 use aiws::schema::Schema;
 
@@ -38,18 +38,37 @@ pub(super) fn complete(
     let named = || details(&[("nodeId", (&node.id).into())]);
     let completed = manifest.outcome.status == OutcomeStatus::Completed;
     if !node.kind.runs_work() {
-        check(Guard::ControlNoOperations, manifest.producer.operations.is_empty(), named)?;
+        check(
+            Guard::ControlNoOperations,
+            manifest.producer.operations.is_empty(),
+            named,
+        )?;
     }
     let operations = boundary::operations(state, &own.activation_id);
-    check(Guard::OperationsExact, manifest.producer.operations == operations, named)?;
+    check(
+        Guard::OperationsExact,
+        manifest.producer.operations == operations,
+        named,
+    )?;
     let outstanding = boundary::outstanding(state, &own.activation_id);
-    check(Guard::OutstandingExact, manifest.outcome.outstanding == outstanding, named)?;
-    check(Guard::CompletedSettled, !completed || outstanding.is_empty(), named)?;
+    check(
+        Guard::OutstandingExact,
+        manifest.outcome.outstanding == outstanding,
+        named,
+    )?;
+    check(
+        Guard::CompletedSettled,
+        !completed || outstanding.is_empty(),
+        named,
+    )?;
     let bound = state.consumptions.get(&own.activation_id);
     let inputs = bound.map_or(&[][..], |consumption| &consumption.inputs);
     check(Guard::InputsBound, manifest.inputs == inputs, named)?;
     let mut known = manifest.controls.approvals.iter();
-    let known = known.all(|sent| sent.revision == aiws::decimal::Dec::from_u64(1) && approval(state, sent.id.as_str()).is_some());
+    let known = known.all(|sent| {
+        sent.revision == aiws::decimal::Dec::from_u64(1)
+            && approval(state, sent.id.as_str()).is_some()
+    });
     check(Guard::ApprovalsKnown, known, named)?;
     if !completed {
         return Ok(Vec::new());
@@ -69,15 +88,27 @@ fn of_kind(
     manifest: &Manifest,
     facts: &Facts,
 ) -> Result<Vec<u64>, Rejection> {
-    let named = || details(&[("nodeId", (&node.id).into()), ("kind", node.kind.name().into())]);
+    let named = || {
+        details(&[
+            ("nodeId", (&node.id).into()),
+            ("kind", node.kind.name().into()),
+        ])
+    };
     match &node.kind {
         NodeKind::Task(_) => check(Guard::TaskConfirmed, confirmed(state, own), named)?,
-        NodeKind::Decision(config) => check(Guard::DecisionField, decided(config, &manifest.result), named)?,
+        NodeKind::Decision(config) => check(
+            Guard::DecisionField,
+            decided(config, &manifest.result),
+            named,
+        )?,
         NodeKind::Join(_) => {}
         NodeKind::Approval => {
             let current = approvals(state, manifest).find(|approval| in_force(approval, facts));
             check(Guard::ApprovalCurrent, current.is_some(), named)?;
-            return Ok(current.and_then(|approval| approval.expires_at_ms.to_u64()).into_iter().collect());
+            return Ok(current
+                .and_then(|approval| approval.expires_at_ms.to_u64())
+                .into_iter()
+                .collect());
         }
         NodeKind::Verification => {
             let rests = rests_on(manifest, VERIFICATION, current(&state.verifications));
@@ -88,7 +119,8 @@ fn of_kind(
             check(Guard::AcceptanceCurrent, rests, named)?;
         }
         NodeKind::End => {
-            let said = manifest.result.get("disposition").and_then(Value::as_str) == Some("COMPLETED");
+            let said =
+                manifest.result.get("disposition").and_then(Value::as_str) == Some("COMPLETED");
             check(Guard::EndDisposition, said, named)?;
         }
     }
@@ -97,7 +129,10 @@ fn of_kind(
 
 /// The node's own operation has its effect (FV-NODE-TASK.2).
 fn confirmed(state: &RunState, own: &NodeState) -> bool {
-    let mut mine = state.operations.values().filter(|operation| operation.activation_id.as_ref() == Some(&own.activation_id));
+    let mut mine = state
+        .operations
+        .values()
+        .filter(|operation| operation.activation_id.as_ref() == Some(&own.activation_id));
     mine.any(|operation| operation.status == OperationStatus::ConfirmedApplied)
 }
 
@@ -109,8 +144,15 @@ fn approval<'a>(state: &'a RunState, id: &str) -> Option<&'a Approval> {
     state.approvals.get(id)
 }
 
-fn approvals<'a>(state: &'a RunState, manifest: &'a Manifest) -> impl Iterator<Item = &'a Approval> {
-    manifest.controls.approvals.iter().filter_map(|sent| approval(state, sent.id.as_str()))
+fn approvals<'a>(
+    state: &'a RunState,
+    manifest: &'a Manifest,
+) -> impl Iterator<Item = &'a Approval> {
+    manifest
+        .controls
+        .approvals
+        .iter()
+        .filter_map(|sent| approval(state, sent.id.as_str()))
 }
 
 /// Given, not withdrawn, not expired (FV-APR.3).
@@ -125,7 +167,9 @@ fn rests_on(manifest: &Manifest, criterion: &str, current: Option<&Assessment>) 
     let Some(current) = current else { return false };
     let cites = |evidence: &EvidenceId| evidence.as_str() == current.assessment_id.as_str();
     manifest.outcome.criteria.iter().any(|said| {
-        said.criterion_id.as_str() == criterion && said.status == CriterionStatus::Met && said.evidence.iter().any(cites)
+        said.criterion_id.as_str() == criterion
+            && said.status == CriterionStatus::Met
+            && said.evidence.iter().any(cites)
     })
 }
 

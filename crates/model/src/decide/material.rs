@@ -21,15 +21,21 @@ pub(super) fn verified<'a>(
     // All of one code before all of the next: which artifact comes first must not decide the error (ERR-PREC.1).
     for artifact in artifacts.clone() {
         let error = facts.material_errors.get(&artifact.digest);
-        let read = facts.materials.contains_key(&artifact.digest) || error == Some(&MaterialError::Mismatch);
+        let read = facts.materials.contains_key(&artifact.digest)
+            || error == Some(&MaterialError::Mismatch);
         let there = read && error != Some(&MaterialError::Unavailable);
         check(Guard::MaterialAvailable, there, || named(&artifact.digest))?;
         let retained = !artifact.retain_until_ms.reached(facts.now_ms);
-        check(Guard::MaterialRetained, retained, || named(&artifact.digest))?;
+        check(Guard::MaterialRetained, retained, || {
+            named(&artifact.digest)
+        })?;
     }
     for artifact in artifacts {
         let good = !facts.material_errors.contains_key(&artifact.digest);
-        let size = facts.materials.get(&artifact.digest).map(|found| Dec::from(found.size_bytes));
+        let size = facts
+            .materials
+            .get(&artifact.digest)
+            .map(|found| Dec::from(found.size_bytes));
         let same = good && size == Some(artifact.size_bytes);
         check(Guard::MaterialMatches, same, || named(&artifact.digest))?;
     }
@@ -41,7 +47,11 @@ pub(super) fn receipt(artifacts: &[Artifact], facts: &Facts) -> Vec<Material> {
     let one = |artifact: &Artifact| {
         let found = facts.materials.get(&artifact.digest)?;
         let (digest, size_bytes) = (artifact.digest, found.size_bytes);
-        Some(Material { digest, size_bytes, schema_digest: artifact.schema_digest })
+        Some(Material {
+            digest,
+            size_bytes,
+            schema_digest: artifact.schema_digest,
+        })
     };
     artifacts.iter().filter_map(one).collect()
 }

@@ -14,14 +14,14 @@ mod approve;
 pub(crate) mod boundary;
 mod cancel_run;
 mod claim_delivery;
+mod claims;
 mod commit_boundary;
 pub(crate) mod complete_run;
-mod claims;
-mod material;
 mod dispatch;
-mod finish_cancel_run;
 pub(crate) mod evidence;
+mod finish_cancel_run;
 mod grant;
+mod material;
 mod open_mission;
 pub(crate) mod pipeline;
 mod place_hold;
@@ -41,8 +41,6 @@ use crate::decision::{Decision, Rejection};
 use crate::facts::Facts;
 use crate::mission::MissionState;
 use crate::run::RunState;
-
-
 
 /// Decides a run's command.
 ///
@@ -66,13 +64,17 @@ pub fn run(state: &RunState, command: &Command, facts: &Facts) -> Result<Decisio
         Body::FinishCancelRun(body) => finish_cancel_run::decide(state, command, body, facts),
         Body::CommitBoundary(body) => commit_boundary::decide(state, command, body, facts),
         Body::ClaimDelivery(body) => claim_delivery::decide(state, command, body, facts),
-        Body::AcknowledgeDelivery(body) => acknowledge_delivery::decide(state, command, body, facts),
+        Body::AcknowledgeDelivery(body) => {
+            acknowledge_delivery::decide(state, command, body, facts)
+        }
         Body::ReleaseDelivery(body) => release_delivery::decide(state, command, body, facts),
         Body::AdmitConsumer(body) => admit_consumer::decide(state, command, body, facts),
         Body::PlaceHold(body) => place_hold::decide(state, command, body, facts),
         Body::ResolveHold(body) => resolve_hold::decide(state, command, body, facts),
         Body::RecoverOwnership(body) => recover_ownership::decide(state, command, body, facts),
-        Body::OpenMission(_) | Body::StartRun(_) | Body::GrantCommand(_) => Err(pipeline::foreign_stream()),
+        Body::OpenMission(_) | Body::StartRun(_) | Body::GrantCommand(_) => {
+            Err(pipeline::foreign_stream())
+        }
     }
 }
 
@@ -80,7 +82,11 @@ pub fn run(state: &RunState, command: &Command, facts: &Facts) -> Result<Decisio
 ///
 /// # Errors
 /// As `run`.
-pub fn mission(state: Option<&MissionState>, command: &Command, facts: &Facts) -> Result<Decision, Rejection> {
+pub fn mission(
+    state: Option<&MissionState>,
+    command: &Command,
+    facts: &Facts,
+) -> Result<Decision, Rejection> {
     pipeline::mission(state, command, facts)?;
     match (&command.body, state) {
         (Body::OpenMission(body), _) => open_mission::decide(state, command, body, facts),

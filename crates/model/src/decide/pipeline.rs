@@ -43,28 +43,47 @@ pub(super) fn run(state: &RunState, command: &Command, facts: &Facts) -> Result<
 }
 
 /// Stages 4 to 7 of a mission's command. A mission has no owner epoch: its one actor is its owner.
-pub(super) fn mission(state: Option<&MissionState>, command: &Command, facts: &Facts) -> Result<(), Rejection> {
+pub(super) fn mission(
+    state: Option<&MissionState>,
+    command: &Command,
+    facts: &Facts,
+) -> Result<(), Rejection> {
     let row = table::row(command.body.kind());
     if let Some(state) = state {
         revision(&state.head, command)?;
         let agrees = command.mission_id == state.subject.mission_id && command.run_id.is_none();
-        check(Guard::SubjectAgrees, agrees && row.stream == StreamKind::Mission, || found_subject(&state.subject, command))?;
+        check(
+            Guard::SubjectAgrees,
+            agrees && row.stream == StreamKind::Mission,
+            || found_subject(&state.subject, command),
+        )?;
     }
     authority(command, facts, row)?;
-    if row.gated { outer_gates(facts) } else { Ok(()) }
+    if row.gated {
+        outer_gates(facts)
+    } else {
+        Ok(())
+    }
 }
 
 /// The refusal of a command that belongs to another kind of stream.
 pub(super) fn foreign_stream() -> Rejection {
-    Error::new(Code::StaleOwner, "expected a command of this stream, found one of another; send it to its own stream")
-        .in_stage(Stage::Ownership)
+    Error::new(
+        Code::StaleOwner,
+        "expected a command of this stream, found one of another; send it to its own stream",
+    )
+    .in_stage(Stage::Ownership)
 }
 
 fn revision(head: &Head, command: &Command) -> Result<(), Rejection> {
     // Without an expectation the actor's own position counts (STO-3); beyond u64 nothing ever matches (T-57).
-    let fits = command.expected_revision.is_none_or(|expected| expected.to_u64() == Some(head.revision.get()));
+    let fits = command
+        .expected_revision
+        .is_none_or(|expected| expected.to_u64() == Some(head.revision.get()));
     check(Guard::ExpectedRevision, fits, || {
-        let expected = command.expected_revision.map(|expected| expected.to_string());
+        let expected = command
+            .expected_revision
+            .map(|expected| expected.to_string());
         members(object! { "expected": expected, "head": head.revision.to_string() })
     })
 }
@@ -75,7 +94,9 @@ fn ownership(state: &RunState, command: &Command, row: &Row) -> Result<(), Rejec
         && body_run(&command.body).is_none_or(|run| Some(run) == state.subject.run_id.as_ref())
         && records_agree(&state.subject, &command.body)
         && row.stream == StreamKind::Run;
-    check(Guard::SubjectAgrees, agrees, || found_subject(&state.subject, command))?;
+    check(Guard::SubjectAgrees, agrees, || {
+        found_subject(&state.subject, command)
+    })?;
     let current = |epoch: Dec| epoch.to_u64() == Some(state.epoch);
     // An epoch that is stated must be right even where none is needed: the sender speaks for an older owner.
     let held = match command.owner_epoch {
@@ -84,7 +105,10 @@ fn ownership(state: &RunState, command: &Command, row: &Row) -> Result<(), Rejec
     };
     let held = held && body_epoch(&command.body).is_none_or(current);
     check(Guard::EpochCurrent, held, || {
-        let sent = command.owner_epoch.or_else(|| body_epoch(&command.body)).map(|epoch| epoch.to_string());
+        let sent = command
+            .owner_epoch
+            .or_else(|| body_epoch(&command.body))
+            .map(|epoch| epoch.to_string());
         members(object! { "sent": sent, "current": state.epoch.to_string() })
     })
 }
@@ -102,14 +126,20 @@ fn authority(command: &Command, facts: &Facts, row: &Row) -> Result<(), Rejectio
     match row.who {
         Who::Any => Ok(()),
         Who::Human => human(facts),
-        Who::Recovery => check(Guard::RecoveryTrusted, facts.recovery_authority, Object::new),
+        Who::Recovery => check(
+            Guard::RecoveryTrusted,
+            facts.recovery_authority,
+            Object::new,
+        ),
     }
 }
 
 /// A human decides, as the host proved it, with a reference to the decision (HS-03.7, HS-03.11).
 pub(super) fn human(facts: &Facts) -> Result<(), Rejection> {
     let proven = facts.actor_kind == ActorKind::Human && facts.decision_ref.is_some();
-    check(Guard::HumanDecides, proven, || members(object! { "actor": &facts.actor_id }))
+    check(Guard::HumanDecides, proven, || {
+        members(object! { "actor": &facts.actor_id })
+    })
 }
 
 /// Authority rules that depend on the object decided about.
@@ -129,7 +159,9 @@ fn own_authority(state: &RunState, body: &Body, facts: &Facts) -> Result<(), Rej
 fn gates(state: &RunState, body: &Body, facts: &Facts, row: &Row) -> Result<(), Rejection> {
     if row.ends_with_run || resolve_hold::ends_with_run(body) {
         let terminal = super::terminal::is_terminal(state.lifecycle);
-        check(Guard::NotTerminal, !terminal, || members(object! { "lifecycle": lifecycle_name(state.lifecycle) }))?;
+        check(Guard::NotTerminal, !terminal, || {
+            members(object! { "lifecycle": lifecycle_name(state.lifecycle) })
+        })?;
     }
     if row.gated {
         return run_gates(state, facts);
@@ -143,10 +175,17 @@ fn gates(state: &RunState, body: &Body, facts: &Facts, row: &Row) -> Result<(), 
 /// The gates of a command that launches work in this run.
 pub(super) fn run_gates(state: &RunState, facts: &Facts) -> Result<(), Rejection> {
     let canceling = state.lifecycle == Lifecycle::Canceling;
-    check(Guard::NotCanceling, !canceling, || members(object! { "gate": "CANCEL" }))?;
-    let open = state.holds.values().find(|hold| hold.state == HoldState::Open);
+    check(Guard::NotCanceling, !canceling, || {
+        members(object! { "gate": "CANCEL" })
+    })?;
+    let open = state
+        .holds
+        .values()
+        .find(|hold| hold.state == HoldState::Open);
     check(Guard::NoOpenHold, open.is_none(), || {
-        members(object! { "gate": "HOLD", "holdId": open.map(|hold| hold.hold_id.as_str().to_owned()) })
+        members(
+            object! { "gate": "HOLD", "holdId": open.map(|hold| hold.hold_id.as_str().to_owned()) },
+        )
     })?;
     outer_gates(facts)
 }
@@ -205,19 +244,24 @@ fn records_agree(subject: &Subject, body: &Body) -> bool {
         Body::CommitBoundary(body) => {
             let mut all = std::iter::once(&body.manifest).chain(&body.skipped);
             all.all(|manifest| {
-                manifest.producer.mission_id == subject.mission_id && Some(&manifest.producer.run_id) == subject.run_id.as_ref()
+                manifest.producer.mission_id == subject.mission_id
+                    && Some(&manifest.producer.run_id) == subject.run_id.as_ref()
             })
         }
         Body::AdmitConsumer(body) => {
             let consumption = &body.consumption;
-            consumption.mission_id == subject.mission_id && Some(&consumption.run_id) == subject.run_id.as_ref()
+            consumption.mission_id == subject.mission_id
+                && Some(&consumption.run_id) == subject.run_id.as_ref()
         }
         _ => true,
     }
 }
 
 fn lifecycle_name(lifecycle: Lifecycle) -> String {
-    aiws::canonical::to_value(&lifecycle).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
+    aiws::canonical::to_value(&lifecycle)
+        .ok()
+        .and_then(|name| name.as_str().map(str::to_owned))
+        .unwrap_or_default()
 }
 
 /// The members of an object value, for the details of a refusal.

@@ -22,19 +22,35 @@ pub(super) fn decide(
     body: &ReleaseDelivery,
     facts: &Facts,
 ) -> Result<Decision, Rejection> {
-    let presented =
-        Presented { delivery_id: &body.delivery_id, token: body.claim_token, generation: body.generation };
+    let presented = Presented {
+        delivery_id: &body.delivery_id,
+        token: body.claim_token,
+        generation: body.generation,
+    };
     let (delivery, claim) = claims::held(state, facts, &presented)?;
     let moved = Transition::DeliveryMoved {
         delivery_id: delivery.record.delivery_id.clone(),
         from: delivery.record.state,
         to: State::Pending,
-        ended: Some(ClaimEnd { cause: ClaimEndCause::Released, at_ms: U64(facts.now_ms) }),
+        ended: Some(ClaimEnd {
+            cause: ClaimEndCause::Released,
+            at_ms: U64(facts.now_ms),
+        }),
         claim: None,
         acknowledgement: None,
     };
-    let result = object! { "deliveryId": &delivery.record.delivery_id, "generation": claim.generation };
-    let outcome = Outcome { transitions: vec![moved], ..Outcome::default() };
+    let result =
+        object! { "deliveryId": &delivery.record.delivery_id, "generation": claim.generation };
+    let outcome = Outcome {
+        transitions: vec![moved],
+        ..Outcome::default()
+    };
     let before_ms = vec![claim.expires_at_ms.get()];
-    Ok(Decision { command: Body::ReleaseDelivery(body.clone()), outcome, result, same: Vec::new(), before_ms })
+    Ok(Decision {
+        command: Body::ReleaseDelivery(body.clone()),
+        outcome,
+        result,
+        same: Vec::new(),
+        before_ms,
+    })
 }

@@ -13,15 +13,28 @@ use crate::transition::Transition;
 
 /// Whether a run in this lifecycle has ended (FV-RUN.4).
 pub(crate) fn is_terminal(lifecycle: Lifecycle) -> bool {
-    matches!(lifecycle, Lifecycle::Completed | Lifecycle::Failed | Lifecycle::Canceled | Lifecycle::Rejected)
+    matches!(
+        lifecycle,
+        Lifecycle::Completed | Lifecycle::Failed | Lifecycle::Canceled | Lifecycle::Rejected
+    )
 }
 
 /// Adds the end of the run to an outcome: lifecycle, outcome register, start-up list.
 pub(super) fn end(state: &RunState, to: Lifecycle, cause: Option<Cause>, outcome: &mut Outcome) {
-    outcome.transitions.push(Transition::LifecycleMoved { from: state.lifecycle, to, cause: cause.clone() });
-    outcome.due.push(DueChange { stream: state.stream.clone(), kind: DueKind::Live, at_ms: None });
+    outcome.transitions.push(Transition::LifecycleMoved {
+        from: state.lifecycle,
+        to,
+        cause: cause.clone(),
+    });
+    outcome.due.push(DueChange {
+        stream: state.stream.clone(),
+        kind: DueKind::Live,
+        at_ms: None,
+    });
     // A run's state always has a run id; a mission's subject has no run to end.
-    let Some(run_id) = &state.subject.run_id else { return };
+    let Some(run_id) = &state.subject.run_id else {
+        return;
+    };
     let name = |value: Result<aiws::json::Value, _>| value.unwrap_or_default();
     let value = object! {
         "runId": run_id,

@@ -6,7 +6,8 @@
 use aiws::decimal::Dec;
 use aiws::id::{CheckpointId, CriterionId, DeliveryId, EvidenceId, HandoffId};
 use aiws::record::{
-    Assessment, Criterion, CriterionStatus, Manifest, Node, NodeKind, Outcome, OutcomeStatus, Protocol, Ref,
+    Assessment, Criterion, CriterionStatus, Manifest, Node, NodeKind, Outcome, OutcomeStatus,
+    Protocol, Ref,
 };
 
 use super::{new_id, node};
@@ -21,7 +22,11 @@ use crate::guard::{Guard, need};
 use crate::run::{NodeState, RunState};
 
 /// The boundary of a node's current activation.
-pub(super) fn draft(state: &RunState, intent: &BoundaryIntent, facts: &Facts) -> Result<CommitBoundary, Rejection> {
+pub(super) fn draft(
+    state: &RunState,
+    intent: &BoundaryIntent,
+    facts: &Facts,
+) -> Result<CommitBoundary, Rejection> {
     let (node, own) = node(state, &intent.node_id, Guard::ProducerKnown)?;
     let named = || details(&[("nodeId", (&node.id).into())]);
     let graph = need(Guard::ProducerKnown, state.graph.as_deref(), named)?;
@@ -31,7 +36,13 @@ pub(super) fn draft(state: &RunState, intent: &BoundaryIntent, facts: &Facts) ->
     let outstanding = boundary::outstanding(state, &own.activation_id);
     let mut blockers = boundary::blockers(&outstanding);
     blockers.extend(intent.hold.iter().flat_map(|hold| hold.blockers.clone()));
-    let producer = boundary::producer(state, graph, &node.id, &own.activation_id, ids.checkpoint.clone());
+    let producer = boundary::producer(
+        state,
+        graph,
+        &node.id,
+        &own.activation_id,
+        ids.checkpoint.clone(),
+    );
     let bound = state.consumptions.get(&own.activation_id);
     let manifest = Manifest {
         protocol: Protocol::HandoffV1,
@@ -44,7 +55,9 @@ pub(super) fn draft(state: &RunState, intent: &BoundaryIntent, facts: &Facts) ->
             outstanding,
             cause: intent.cause.clone(),
         },
-        inputs: bound.map(|consumption| consumption.inputs.clone()).unwrap_or_default(),
+        inputs: bound
+            .map(|consumption| consumption.inputs.clone())
+            .unwrap_or_default(),
         recipients: boundary::recipients(&consequences.places, &ids.deliveries),
         artifacts: intent.artifacts.clone(),
         result: intent.result.clone(),
@@ -58,7 +71,11 @@ pub(super) fn draft(state: &RunState, intent: &BoundaryIntent, facts: &Facts) ->
         let ids = self::ids(state, index + 1, skip.places.len(), &mut deliveries);
         skipped.extend(boundary::skip_manifest(state, graph, facts, skip, &ids));
     }
-    Ok(CommitBoundary { manifest, hold: intent.hold.clone(), skipped })
+    Ok(CommitBoundary {
+        manifest,
+        hold: intent.hold.clone(),
+        skipped,
+    })
 }
 
 /// New ids for the manifest at this index; deliveries are counted through the whole command.
@@ -68,27 +85,42 @@ fn ids(state: &RunState, index: usize, places: usize, deliveries: &mut usize) ->
     ManifestIds {
         handoff: HandoffId::from(new_id(state, "handoff", index)),
         checkpoint: CheckpointId::from(new_id(state, "checkpoint", index)),
-        deliveries: (first..*deliveries).map(|at| DeliveryId::from(new_id(state, "delivery", at))).collect(),
+        deliveries: (first..*deliveries)
+            .map(|at| DeliveryId::from(new_id(state, "delivery", at)))
+            .collect(),
     }
 }
 
 /// The approvals that the producer names and those that its own operations were admitted under, each once.
 fn approvals(state: &RunState, own: &NodeState, intent: &BoundaryIntent) -> Vec<Ref> {
-    let mine = state.operations.values().filter(|operation| operation.activation_id.as_ref() == Some(&own.activation_id));
+    let mine = state
+        .operations
+        .values()
+        .filter(|operation| operation.activation_id.as_ref() == Some(&own.activation_id));
     let used = mine.filter_map(|operation| operation.approval_id.as_ref());
     let all: std::collections::BTreeSet<_> = intent.approvals.iter().chain(used).collect();
-    all.into_iter().map(|id| Ref { id: id.as_id(), revision: Dec::from_u64(1) }).collect()
+    all.into_iter()
+        .map(|id| Ref {
+            id: id.as_id(),
+            revision: Dec::from_u64(1),
+        })
+        .collect()
 }
 
 /// What the producer says, and for a gate the assessment that the ledger knows to count.
-fn criteria(state: &RunState, node: &Node, intent: &BoundaryIntent) -> Result<Vec<Criterion>, Rejection> {
+fn criteria(
+    state: &RunState,
+    node: &Node,
+    intent: &BoundaryIntent,
+) -> Result<Vec<Criterion>, Rejection> {
     let mut all = intent.criteria.clone();
     let gate = match &node.kind {
         NodeKind::Verification => Some((VERIFICATION, current(&state.verifications))),
         NodeKind::Acceptance => Some((ACCEPTANCE, current(&state.acceptances))),
         _ => None,
     };
-    let Some((name, Some(assessment))) = gate.filter(|_| intent.status == OutcomeStatus::Completed) else {
+    let Some((name, Some(assessment))) = gate.filter(|_| intent.status == OutcomeStatus::Completed)
+    else {
         return Ok(all);
     };
     if !all.iter().any(|said| said.criterion_id.as_str() == name) {

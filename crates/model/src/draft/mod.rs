@@ -8,8 +8,8 @@ mod boundary;
 use aiws::decimal::Dec;
 use aiws::id::{AttemptId, NodeId, OperationId};
 use aiws::record::{
-    AttemptStatus, Consumption, ConsumptionState, DeliveryState as State, Entitlement, InputRef, Join, JoinMode, Node,
-    Operation,
+    AttemptStatus, Consumption, ConsumptionState, DeliveryState as State, Entitlement, InputRef,
+    Join, JoinMode, Node, Operation,
 };
 
 use crate::admission::details;
@@ -28,13 +28,17 @@ use crate::stream::derived;
 /// object's state permits is left to decide.
 pub fn command(state: &RunState, intent: &Intent, facts: &Facts) -> Result<Body, Rejection> {
     // An intent names objects, and whether they exist is not for everybody (T-25).
-    check(Guard::PolicyAllows, facts.allowed, || details(&[("actor", (&facts.actor_id).into())]))?;
+    check(Guard::PolicyAllows, facts.allowed, || {
+        details(&[("actor", (&facts.actor_id).into())])
+    })?;
     match intent {
         Intent::Command { body } => Ok(current(state, body.clone())),
         Intent::Boundary(intent) => boundary::draft(state, intent, facts).map(Body::CommitBoundary),
         Intent::Admit(intent) => admit(state, intent, facts).map(Body::AdmitConsumer),
         Intent::DispatchNode { node_id } => dispatch(state, node_id, facts).map(Body::Dispatch),
-        Intent::RetryOperation { operation_id } => retry(state, operation_id, facts).map(Body::Retry),
+        Intent::RetryOperation { operation_id } => {
+            retry(state, operation_id, facts).map(Body::Retry)
+        }
     }
 }
 
@@ -52,7 +56,11 @@ fn current(state: &RunState, mut body: Body) -> Body {
 }
 
 /// The node of the pinned graph with its state.
-fn node<'a>(state: &'a RunState, id: &NodeId, guard: Guard) -> Result<(&'a Node, &'a NodeState), Rejection> {
+fn node<'a>(
+    state: &'a RunState,
+    id: &NodeId,
+    guard: Guard,
+) -> Result<(&'a Node, &'a NodeState), Rejection> {
     let named = || details(&[("nodeId", id.into())]);
     let graph = need(Guard::GraphPinned, state.graph.as_deref(), named)?;
     let node = need(guard, graph::node(graph, id), named)?;
@@ -66,12 +74,26 @@ fn new_id(state: &RunState, kind: &str, index: usize) -> aiws::id::Id {
 }
 
 /// Admission with every acknowledged input of the current activation.
-fn admit(state: &RunState, intent: &AdmitIntent, facts: &Facts) -> Result<AdmitConsumer, Rejection> {
+fn admit(
+    state: &RunState,
+    intent: &AdmitIntent,
+    facts: &Facts,
+) -> Result<AdmitConsumer, Rejection> {
     let (node, own) = node(state, &intent.node_id, Guard::ConsumerKnown)?;
-    let run_id = need(Guard::SubjectAgrees, state.subject.run_id.clone(), Default::default)?;
-    let proposal = intent.admission_ref.as_ref().and_then(|reference| facts.admissions.get(reference));
+    let run_id = need(
+        Guard::SubjectAgrees,
+        state.subject.run_id.clone(),
+        Default::default,
+    )?;
+    let proposal = intent
+        .admission_ref
+        .as_ref()
+        .and_then(|reference| facts.admissions.get(reference));
     let inputs: Vec<InputRef> = inputs(state, node, own);
-    let selected = inputs.iter().map(|input| input.delivery_id.clone()).collect();
+    let selected = inputs
+        .iter()
+        .map(|input| input.delivery_id.clone())
+        .collect();
     let works = node.kind.runs_work();
     let consumption = Consumption {
         mission_id: state.subject.mission_id.clone(),
@@ -83,9 +105,18 @@ fn admit(state: &RunState, intent: &AdmitIntent, facts: &Facts) -> Result<AdmitC
         inputs,
         owner_epoch: Dec::from_u64(state.epoch),
         revision: Dec::from_u64(state.head.revision.get() + 1),
-        join: Join { mode: JoinMode::All, selected, excluded: Vec::new(), unselected_acknowledged: Vec::new() },
+        join: Join {
+            mode: JoinMode::All,
+            selected,
+            excluded: Vec::new(),
+            unselected_acknowledged: Vec::new(),
+        },
         state: ConsumptionState::Valid,
-        entitlement: if works { Entitlement::Operation } else { Entitlement::Control },
+        entitlement: if works {
+            Entitlement::Operation
+        } else {
+            Entitlement::Control
+        },
     };
     Ok(AdmitConsumer { consumption })
 }
@@ -96,7 +127,8 @@ fn inputs(state: &RunState, node: &Node, own: &NodeState) -> Vec<InputRef> {
     for input in graph::inputs(&state.config, node) {
         let records = state.deliveries.values().map(|delivery| &delivery.record);
         let at_port = records.filter(|record| {
-            record.recipient.activation_id == own.activation_id && record.recipient.input_port == input.port
+            record.recipient.activation_id == own.activation_id
+                && record.recipient.input_port == input.port
         });
         let acknowledged = at_port.filter(|record| record.state == State::Acknowledged);
         all.extend(acknowledged.map(|record| InputRef {
@@ -108,17 +140,28 @@ fn inputs(state: &RunState, node: &Node, own: &NodeState) -> Vec<InputRef> {
 }
 
 fn run_id(state: &RunState) -> Result<aiws::id::RunId, Rejection> {
-    need(Guard::SubjectAgrees, state.subject.run_id.clone(), Default::default)
+    need(
+        Guard::SubjectAgrees,
+        state.subject.run_id.clone(),
+        Default::default,
+    )
 }
 
 /// Dispatch of the prepared attempt of a node's open operation.
 fn dispatch(state: &RunState, node_id: &NodeId, facts: &Facts) -> Result<Dispatch, Rejection> {
     let (_, own) = node(state, node_id, Guard::ConsumerKnown)?;
-    let mine = |operation: &&Operation| operation.activation_id.as_ref() == Some(&own.activation_id);
-    let attempts = state.operations.values().filter(mine).filter_map(|operation| operation.attempts.last());
+    let mine =
+        |operation: &&Operation| operation.activation_id.as_ref() == Some(&own.activation_id);
+    let attempts = state
+        .operations
+        .values()
+        .filter(mine)
+        .filter_map(|operation| operation.attempts.last());
     let mut open = attempts.filter_map(|id| state.attempts.get(id));
     let prepared = open.find(|attempt| attempt.status == AttemptStatus::Prepared);
-    let attempt = need(Guard::DraftPrepared, prepared, || details(&[("nodeId", node_id.into())]))?;
+    let attempt = need(Guard::DraftPrepared, prepared, || {
+        details(&[("nodeId", node_id.into())])
+    })?;
     Ok(Dispatch {
         run_id: run_id(state)?,
         owner_epoch: Dec::from_u64(state.epoch),

@@ -15,44 +15,89 @@ use aiws::id::NodeId;
 use aiws::record::{Cause, Hold, HoldResolution, HoldState, Lifecycle};
 
 /// Applies one transition.
-pub(super) fn transition(state: &mut RunState, event: &Event, transition: &T) -> Result<(), IllegalEvent> {
+pub(super) fn transition(
+    state: &mut RunState,
+    event: &Event,
+    transition: &T,
+) -> Result<(), IllegalEvent> {
     match transition {
         T::GraphActivated {} => graph_activated(state, event),
-        T::NodeMoved { node_id, from, to, skipped_by } => node_moved(state, node_id, *from, *to, skipped_by.as_ref()),
-        T::OperationAdmitted { operation, attempt } => work::operation_admitted(state, operation, attempt),
-        T::AttemptPrepared { attempt } => work::attempt_prepared(state, attempt),
-        T::AttemptMoved { attempt_id, from, to, actual, evidence } => {
-            work::attempt_moved(state, attempt_id, *from, *to, *actual, evidence)
+        T::NodeMoved {
+            node_id,
+            from,
+            to,
+            skipped_by,
+        } => node_moved(state, node_id, *from, *to, skipped_by.as_ref()),
+        T::OperationAdmitted { operation, attempt } => {
+            work::operation_admitted(state, operation, attempt)
         }
+        T::AttemptPrepared { attempt } => work::attempt_prepared(state, attempt),
+        T::AttemptMoved {
+            attempt_id,
+            from,
+            to,
+            actual,
+            evidence,
+        } => work::attempt_moved(state, attempt_id, *from, *to, *actual, evidence),
         T::ApprovalRecorded { approval } => work::approval_recorded(state, approval),
-        T::ApprovalBound { approval_id, operation_id } => work::approval_bound(state, approval_id, operation_id),
+        T::ApprovalBound {
+            approval_id,
+            operation_id,
+        } => work::approval_bound(state, approval_id, operation_id),
         T::ApprovalRevoked { approval_id } => work::approval_revoked(state, approval_id),
         T::AssessmentRecorded { assessment } => work::assessment_recorded(state, assessment),
-        T::ConsumptionRecorded { consumption } => handoffs::consumption_recorded(state, consumption),
-        T::ManifestCommitted { handoff, skipped } => handoffs::manifest_committed(state, event, handoff, *skipped),
+        T::ConsumptionRecorded { consumption } => {
+            handoffs::consumption_recorded(state, consumption)
+        }
+        T::ManifestCommitted { handoff, skipped } => {
+            handoffs::manifest_committed(state, event, handoff, *skipped)
+        }
         T::DeliveryOpened { delivery } => handoffs::delivery_opened(state, delivery),
-        T::DeliveryMoved { delivery_id, from, to, ended, claim, acknowledgement } => {
-            let moved = handoffs::Moved { from: *from, to: *to, ended: *ended, claim, acknowledgement };
+        T::DeliveryMoved {
+            delivery_id,
+            from,
+            to,
+            ended,
+            claim,
+            acknowledgement,
+        } => {
+            let moved = handoffs::Moved {
+                from: *from,
+                to: *to,
+                ended: *ended,
+                claim,
+                acknowledgement,
+            };
             handoffs::delivery_moved(state, event, delivery_id, moved)
         }
         T::HoldOpened { hold } => hold_opened(state, hold),
-        T::HoldClosed { hold_id, to, resolution } => {
+        T::HoldClosed {
+            hold_id,
+            to,
+            resolution,
+        } => {
             let hold = known("the hold", hold_id, state.holds.get(hold_id))?;
             let closed = hold_closed(hold, *to, resolution)?;
             state.holds.insert_mut(hold_id.clone(), closed);
             Ok(())
         }
         T::EpochRaised { from, to } => epoch_raised(state, from.get(), to.get()),
-        T::LifecycleMoved { from, to, cause } => lifecycle_moved(state, event, *from, *to, cause.as_ref()),
-        T::MissionOpened {} | T::GrantRecorded { .. } | T::RunAdmitted { .. } => {
-            Err(IllegalEvent::content("the transition", "one of a run", "one of a mission"))
+        T::LifecycleMoved { from, to, cause } => {
+            lifecycle_moved(state, event, *from, *to, cause.as_ref())
         }
+        T::MissionOpened {} | T::GrantRecorded { .. } | T::RunAdmitted { .. } => Err(
+            IllegalEvent::content("the transition", "one of a run", "one of a mission"),
+        ),
     }
 }
 
 fn graph_activated(state: &mut RunState, event: &Event) -> Result<(), IllegalEvent> {
     let Body::ActivateGraph(body) = &event.command else {
-        return Err(IllegalEvent::content("the command", "activateGraph", event.kind.name()));
+        return Err(IllegalEvent::content(
+            "the command",
+            "activateGraph",
+            event.kind.name(),
+        ));
     };
     free("the graph", &body.graph.graph_id, state.graph.is_some())?;
     for node in &body.graph.nodes {
@@ -85,26 +130,50 @@ fn node_moved(
         Completed | Skipped | Failed | Canceled => false,
     };
     if !legal {
-        return Err(IllegalEvent::content(format!("the move of node {id}"), "a legal one", format!("{from:?} to {to:?}")));
+        return Err(IllegalEvent::content(
+            format!("the move of node {id}"),
+            "a legal one",
+            format!("{from:?} to {to:?}"),
+        ));
     }
-    let moved = NodeState { status: to, skipped_by: skipped_by.cloned(), ..own.clone() };
+    let moved = NodeState {
+        status: to,
+        skipped_by: skipped_by.cloned(),
+        ..own.clone()
+    };
     state.nodes.insert_mut(id.clone(), moved);
     Ok(())
 }
 
 fn hold_opened(state: &mut RunState, hold: &Hold) -> Result<(), IllegalEvent> {
-    free("the hold", &hold.hold_id, state.holds.contains_key(&hold.hold_id))?;
+    free(
+        "the hold",
+        &hold.hold_id,
+        state.holds.contains_key(&hold.hold_id),
+    )?;
     same("the state of a new hold", HoldState::Open, hold.state)?;
     state.holds.insert_mut(hold.hold_id.clone(), hold.clone());
     Ok(())
 }
 
-fn hold_closed(hold: &Hold, to: HoldState, resolution: &HoldResolution) -> Result<Hold, IllegalEvent> {
+fn hold_closed(
+    hold: &Hold,
+    to: HoldState,
+    resolution: &HoldResolution,
+) -> Result<Hold, IllegalEvent> {
     same("where the hold moves from", HoldState::Open, hold.state)?;
     if to == HoldState::Open {
-        return Err(IllegalEvent::content("where the hold moves to", "a final state", to));
+        return Err(IllegalEvent::content(
+            "where the hold moves to",
+            "a final state",
+            to,
+        ));
     }
-    Ok(Hold { state: to, resolution: Some(resolution.clone()), ..hold.clone() })
+    Ok(Hold {
+        state: to,
+        resolution: Some(resolution.clone()),
+        ..hold.clone()
+    })
 }
 
 fn epoch_raised(state: &mut RunState, from: u64, to: u64) -> Result<(), IllegalEvent> {
@@ -130,7 +199,11 @@ fn lifecycle_moved(
         Completed | Failed | Canceled | Rejected => false,
     };
     if !legal {
-        return Err(IllegalEvent::content("the move of the lifecycle", "a legal one", format!("{from} to {to}")));
+        return Err(IllegalEvent::content(
+            "the move of the lifecycle",
+            "a legal one",
+            format!("{from} to {to}"),
+        ));
     }
     if to == Canceling {
         state.canceled_by = Some(event.actor_id.clone());

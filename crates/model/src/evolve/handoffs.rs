@@ -18,13 +18,21 @@ use crate::run::{Committed, DeliveryState, RunState};
 
 /// Every manifest of a boundary has the stream's position before this event as its basis.
 pub(super) fn bases(state: &RunState, event: &Event) -> Result<(), IllegalEvent> {
-    let Body::CommitBoundary(body) = &event.command else { return Ok(()) };
+    let Body::CommitBoundary(body) = &event.command else {
+        return Ok(());
+    };
     for manifest in std::iter::once(&body.manifest).chain(&body.skipped) {
         let revision = manifest.basis.revision.to_u64();
-        if revision != Some(state.head.revision.get()) || manifest.basis.event_hash != state.head.hash {
+        if revision != Some(state.head.revision.get())
+            || manifest.basis.event_hash != state.head.hash
+        {
             let expected = format!("{} {}", state.head.revision, state.head.hash);
             let found = format!("{} {}", manifest.basis.revision, manifest.basis.event_hash);
-            return Err(IllegalEvent::link("the basis of a manifest", expected, found));
+            return Err(IllegalEvent::link(
+                "the basis of a manifest",
+                expected,
+                found,
+            ));
         }
     }
     Ok(())
@@ -37,41 +45,91 @@ pub(super) fn manifest_committed(
     skipped: Option<U64>,
 ) -> Result<(), IllegalEvent> {
     let Body::CommitBoundary(body) = &event.command else {
-        return Err(IllegalEvent::content("the command", "commitBoundary", event.kind.name()));
+        return Err(IllegalEvent::content(
+            "the command",
+            "commitBoundary",
+            event.kind.name(),
+        ));
     };
     let manifest: &Manifest = match skipped {
         None => &body.manifest,
         Some(index) => {
-            let at = usize::try_from(index.get()).ok().and_then(|at| body.skipped.get(at));
+            let at = usize::try_from(index.get())
+                .ok()
+                .and_then(|at| body.skipped.get(at));
             known("the generated manifest", index, at)?
         }
     };
-    same("the manifest's id", &manifest.handoff_id, &handoff.handoff_id)?;
+    same(
+        "the manifest's id",
+        &manifest.handoff_id,
+        &handoff.handoff_id,
+    )?;
     let digest = aiws::canonical::digest_of(manifest)
         .map_err(|error| IllegalEvent::content("the manifest", "canonical bytes", error))?;
     same("the manifest's digest", digest, handoff.digest)?;
-    free("the hand-off", &handoff.handoff_id, state.manifests.contains_key(&handoff.handoff_id))?;
+    free(
+        "the hand-off",
+        &handoff.handoff_id,
+        state.manifests.contains_key(&handoff.handoff_id),
+    )?;
     let checkpoint = &manifest.producer.checkpoint_id;
-    free("the checkpoint", checkpoint, state.checkpoints.contains_key(checkpoint))?;
+    free(
+        "the checkpoint",
+        checkpoint,
+        state.checkpoints.contains_key(checkpoint),
+    )?;
     let committed = Committed {
         manifest: Arc::new(manifest.clone()),
         digest,
         revision: event.revision.get(),
         at_ms: event.at_ms.get(),
     };
-    state.checkpoints.insert_mut(checkpoint.clone(), handoff.handoff_id.clone());
-    state.manifests.insert_mut(handoff.handoff_id.clone(), committed);
+    state
+        .checkpoints
+        .insert_mut(checkpoint.clone(), handoff.handoff_id.clone());
+    state
+        .manifests
+        .insert_mut(handoff.handoff_id.clone(), committed);
     Ok(())
 }
 
-pub(super) fn delivery_opened(state: &mut RunState, delivery: &Delivery) -> Result<(), IllegalEvent> {
-    free("the delivery", &delivery.delivery_id, state.deliveries.contains_key(&delivery.delivery_id))?;
-    same("the state of a new delivery", State::Pending, delivery.state)?;
-    same("the recipient's delivery", &delivery.delivery_id, &delivery.recipient.delivery_id)?;
-    let committed = known("the hand-off", &delivery.handoff.handoff_id, state.manifests.get(&delivery.handoff.handoff_id))?;
-    same("the delivery's digest", committed.digest, delivery.handoff.digest)?;
-    let opened = DeliveryState { record: delivery.clone(), ended_claims: Vec::new() };
-    state.deliveries.insert_mut(delivery.delivery_id.clone(), opened);
+pub(super) fn delivery_opened(
+    state: &mut RunState,
+    delivery: &Delivery,
+) -> Result<(), IllegalEvent> {
+    free(
+        "the delivery",
+        &delivery.delivery_id,
+        state.deliveries.contains_key(&delivery.delivery_id),
+    )?;
+    same(
+        "the state of a new delivery",
+        State::Pending,
+        delivery.state,
+    )?;
+    same(
+        "the recipient's delivery",
+        &delivery.delivery_id,
+        &delivery.recipient.delivery_id,
+    )?;
+    let committed = known(
+        "the hand-off",
+        &delivery.handoff.handoff_id,
+        state.manifests.get(&delivery.handoff.handoff_id),
+    )?;
+    same(
+        "the delivery's digest",
+        committed.digest,
+        delivery.handoff.digest,
+    )?;
+    let opened = DeliveryState {
+        record: delivery.clone(),
+        ended_claims: Vec::new(),
+    };
+    state
+        .deliveries
+        .insert_mut(delivery.delivery_id.clone(), opened);
     Ok(())
 }
 
@@ -91,20 +149,34 @@ pub(super) fn delivery_moved(
     moved: Moved<'_>,
 ) -> Result<(), IllegalEvent> {
     let mut delivery = known("the delivery", id, state.deliveries.get(id))?.clone();
-    same("where the delivery moves from", delivery.record.state, moved.from)?;
+    same(
+        "where the delivery moves from",
+        delivery.record.state,
+        moved.from,
+    )?;
     legal(id, &moved)?;
     if let Some(end) = moved.ended {
         let old = known("the claim of delivery", id, delivery.record.claim.take())?;
-        let old = Claim { end: Some(end), ..old };
+        let old = Claim {
+            end: Some(end),
+            ..old
+        };
         delivery.ended_claims.push((old.clone(), end));
         delivery.record.claim = Some(old);
     }
     if let Some(claim) = moved.claim {
-        same("the claim's generation", delivery.record.generation.get().checked_add(1), Some(claim.generation.get()))?;
+        same(
+            "the claim's generation",
+            delivery.record.generation.get().checked_add(1),
+            Some(claim.generation.get()),
+        )?;
         delivery.record.generation = claim.generation;
         delivery.record.claim = Some(claim.clone());
     }
-    delivery.record.acknowledgement.clone_from(moved.acknowledgement);
+    delivery
+        .record
+        .acknowledgement
+        .clone_from(moved.acknowledgement);
     delivery.record.state = moved.to;
     delivery.record.revision = event.revision;
     state.deliveries.insert_mut(id.clone(), delivery);
@@ -113,7 +185,11 @@ pub(super) fn delivery_moved(
 
 /// The table of delivery moves, with what each carries (wire form section 10).
 fn legal(id: &DeliveryId, moved: &Moved<'_>) -> Result<(), IllegalEvent> {
-    let carries = (moved.ended.is_some(), moved.claim.is_some(), moved.acknowledgement.is_some());
+    let carries = (
+        moved.ended.is_some(),
+        moved.claim.is_some(),
+        moved.acknowledgement.is_some(),
+    );
     let good = match (moved.from, moved.to) {
         (State::Pending, State::Claimed) => carries == (false, true, false),
         (State::Claimed, State::Claimed) => carries == (true, true, false),
@@ -125,17 +201,41 @@ fn legal(id: &DeliveryId, moved: &Moved<'_>) -> Result<(), IllegalEvent> {
     if good {
         return Ok(());
     }
-    let found = format!("{} to {} with (end, claim, receipt) {carries:?}", moved.from, moved.to);
-    Err(IllegalEvent::content(format!("the move of delivery {id}"), "a legal one", found))
+    let found = format!(
+        "{} to {} with (end, claim, receipt) {carries:?}",
+        moved.from, moved.to
+    );
+    Err(IllegalEvent::content(
+        format!("the move of delivery {id}"),
+        "a legal one",
+        found,
+    ))
 }
 
-pub(super) fn consumption_recorded(state: &mut RunState, consumption: &Consumption) -> Result<(), IllegalEvent> {
+pub(super) fn consumption_recorded(
+    state: &mut RunState,
+    consumption: &Consumption,
+) -> Result<(), IllegalEvent> {
     let id = &consumption.activation_id;
-    free("the consumption of activation", id, state.consumptions.contains_key(id))?;
+    free(
+        "the consumption of activation",
+        id,
+        state.consumptions.contains_key(id),
+    )?;
     for input in &consumption.inputs {
-        let delivery = known("the delivery", &input.delivery_id, state.deliveries.get(&input.delivery_id))?;
-        same("the state of an input", State::Acknowledged, delivery.record.state)?;
+        let delivery = known(
+            "the delivery",
+            &input.delivery_id,
+            state.deliveries.get(&input.delivery_id),
+        )?;
+        same(
+            "the state of an input",
+            State::Acknowledged,
+            delivery.record.state,
+        )?;
     }
-    state.consumptions.insert_mut(id.clone(), consumption.clone());
+    state
+        .consumptions
+        .insert_mut(id.clone(), consumption.clone());
     Ok(())
 }

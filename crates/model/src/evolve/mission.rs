@@ -25,7 +25,11 @@ use crate::transition::Transition;
 ///
 /// # Errors
 /// `IllegalEvent` where the event does not follow, or does not start where the state is.
-pub fn mission(state: Option<MissionState>, event: &Event, hash: &Digest) -> Result<MissionState, IllegalEvent> {
+pub fn mission(
+    state: Option<MissionState>,
+    event: &Event,
+    hash: &Digest,
+) -> Result<MissionState, IllegalEvent> {
     let mut state = match state {
         Some(state) => state,
         None => opened(event)?,
@@ -35,7 +39,10 @@ pub fn mission(state: Option<MissionState>, event: &Event, hash: &Digest) -> Res
     for transition in &event.outcome.transitions {
         apply(&mut state, event, transition)?;
     }
-    state.head = Head { revision: event.revision, hash: *hash };
+    state.head = Head {
+        revision: event.revision,
+        hash: *hash,
+    };
     state.last_ms = event.at_ms.get();
     Ok(state)
 }
@@ -43,9 +50,17 @@ pub fn mission(state: Option<MissionState>, event: &Event, hash: &Digest) -> Res
 /// The state that the first event of a mission meets: its contract, and nothing committed.
 fn opened(event: &Event) -> Result<MissionState, IllegalEvent> {
     let Body::OpenMission(body) = &event.command else {
-        return Err(IllegalEvent::content("a mission's first event", "openMission", event.kind.name()));
+        return Err(IllegalEvent::content(
+            "a mission's first event",
+            "openMission",
+            event.kind.name(),
+        ));
     };
-    same("the first transition", Some(&Transition::MissionOpened {}), event.outcome.transitions.first())?;
+    same(
+        "the first transition",
+        Some(&Transition::MissionOpened {}),
+        event.outcome.transitions.first(),
+    )?;
     let mut grants: Map<_, Grant> = Map::default();
     for grant in &body.contract.authority.root_grants {
         grants.insert_mut(grant.grant_id.clone(), grant.clone());
@@ -53,7 +68,10 @@ fn opened(event: &Event) -> Result<MissionState, IllegalEvent> {
     Ok(MissionState {
         subject: event.subject.clone(),
         stream: event.subject.stream(),
-        head: Head { revision: U64(0), hash: Digest::ZERO },
+        head: Head {
+            revision: U64(0),
+            hash: Digest::ZERO,
+        },
         last_ms: 0,
         contract: Arc::new(body.contract.clone()),
         config: Arc::new(body.config.clone()),
@@ -62,13 +80,21 @@ fn opened(event: &Event) -> Result<MissionState, IllegalEvent> {
     })
 }
 
-fn apply(state: &mut MissionState, event: &Event, transition: &Transition) -> Result<(), IllegalEvent> {
+fn apply(
+    state: &mut MissionState,
+    event: &Event,
+    transition: &Transition,
+) -> Result<(), IllegalEvent> {
     match (transition, &event.command) {
-        (Transition::MissionOpened {}, Body::OpenMission(_)) => same("the mission's revision", 0, state.head.revision.get()),
+        (Transition::MissionOpened {}, Body::OpenMission(_)) => {
+            same("the mission's revision", 0, state.head.revision.get())
+        }
         (Transition::GrantRecorded { grant_id }, Body::GrantCommand(body)) => {
             same("the grant", grant_id, &body.grant.grant_id)?;
             free("the grant", grant_id, state.grants.contains_key(grant_id))?;
-            state.grants.insert_mut(grant_id.clone(), body.grant.clone());
+            state
+                .grants
+                .insert_mut(grant_id.clone(), body.grant.clone());
             Ok(())
         }
         (Transition::RunAdmitted { run_id, epoch }, Body::StartRun(body)) => {
@@ -77,7 +103,11 @@ fn apply(state: &mut MissionState, event: &Event, transition: &Transition) -> Re
             state.runs.insert_mut(run_id.clone(), epoch.get());
             Ok(())
         }
-        _ => Err(IllegalEvent::content("the transition", "one of a mission, with its command", event.kind.name())),
+        _ => Err(IllegalEvent::content(
+            "the transition",
+            "one of a mission, with its command",
+            event.kind.name(),
+        )),
     }
 }
 
@@ -102,16 +132,28 @@ impl RunState {
         let mut writes = event.outcome.registers.iter();
         let write = writes.find(|write| write.register.kind == RegisterKind::RunAdmission);
         let write = known("the run admission of event", event.revision, write)?;
-        let admission: Admission = aiws::canonical::from_value(&write.value)
-            .map_err(|error| IllegalEvent::content("the run admission", "a closed record", error))?;
-        same("the profile", crate::mission::PROTOCOL, admission.profile.as_str())?;
+        let admission: Admission = aiws::canonical::from_value(&write.value).map_err(|error| {
+            IllegalEvent::content("the run admission", "a closed record", error)
+        })?;
+        same(
+            "the profile",
+            crate::mission::PROTOCOL,
+            admission.profile.as_str(),
+        )?;
         let subject = Subject::run(event.subject.mission_id.clone(), admission.run_id);
         let stream: StreamId = subject.stream();
-        same("the opened stream", true, event.outcome.opens.contains(&stream))?;
+        same(
+            "the opened stream",
+            true,
+            event.outcome.opens.contains(&stream),
+        )?;
         Ok(RunState {
             subject,
             stream,
-            head: Head { revision: U64(0), hash: *hash },
+            head: Head {
+                revision: U64(0),
+                hash: *hash,
+            },
             last_ms: event.at_ms.get(),
             epoch: admission.epoch.get(),
             lifecycle: Lifecycle::Running,

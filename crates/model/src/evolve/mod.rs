@@ -38,12 +38,24 @@ impl IllegalEvent {
         self.code
     }
 
-    pub(crate) fn content(what: impl Into<String>, expected: impl ToString, found: impl ToString) -> Self {
-        Self { what: what.into(), expected: expected.to_string(), found: found.to_string(), code: Code::StoreCorrupt }
+    pub(crate) fn content(
+        what: impl Into<String>,
+        expected: impl ToString,
+        found: impl ToString,
+    ) -> Self {
+        Self {
+            what: what.into(),
+            expected: expected.to_string(),
+            found: found.to_string(),
+            code: Code::StoreCorrupt,
+        }
     }
 
     pub(crate) fn link(what: &str, expected: impl ToString, found: impl ToString) -> Self {
-        Self { code: Code::ChainBroken, ..Self::content(what, expected, found) }
+        Self {
+            code: Code::ChainBroken,
+            ..Self::content(what, expected, found)
+        }
     }
 }
 
@@ -60,35 +72,67 @@ pub fn run(mut state: RunState, event: &Event, hash: &Digest) -> Result<RunState
     for transition in &event.outcome.transitions {
         apply::transition(&mut state, event, transition)?;
     }
-    state.head = Head { revision: event.revision, hash: *hash };
+    state.head = Head {
+        revision: event.revision,
+        hash: *hash,
+    };
     state.last_ms = event.at_ms.get();
     Ok(state)
 }
 
 /// The event is the next one of this stream.
-fn follows(subject: &Subject, head: &Head, last_ms: u64, event: &Event) -> Result<(), IllegalEvent> {
+fn follows(
+    subject: &Subject,
+    head: &Head,
+    last_ms: u64,
+    event: &Event,
+) -> Result<(), IllegalEvent> {
     if event.subject != *subject || event.stream != subject.stream() {
-        return Err(IllegalEvent::link("the stream", subject.stream(), &event.stream));
+        return Err(IllegalEvent::link(
+            "the stream",
+            subject.stream(),
+            &event.stream,
+        ));
     }
     let next = head.revision.get().checked_add(1);
     if next != Some(event.revision.get()) {
-        return Err(IllegalEvent::link("the revision", format!("{} + 1", head.revision), event.revision));
+        return Err(IllegalEvent::link(
+            "the revision",
+            format!("{} + 1", head.revision),
+            event.revision,
+        ));
     }
     if event.prev_hash != head.hash {
-        return Err(IllegalEvent::link("the previous hash", head.hash, event.prev_hash));
+        return Err(IllegalEvent::link(
+            "the previous hash",
+            head.hash,
+            event.prev_hash,
+        ));
     }
     if event.at_ms.get() < last_ms {
-        return Err(IllegalEvent::content("the time", format!("at least {last_ms}"), event.at_ms));
+        return Err(IllegalEvent::content(
+            "the time",
+            format!("at least {last_ms}"),
+            event.at_ms,
+        ));
     }
     same("the type", event.command.kind(), event.kind)
 }
 
 /// Both values are equal.
-fn same<T: PartialEq + std::fmt::Debug>(what: &str, expected: T, found: T) -> Result<(), IllegalEvent> {
+fn same<T: PartialEq + std::fmt::Debug>(
+    what: &str,
+    expected: T,
+    found: T,
+) -> Result<(), IllegalEvent> {
     if expected == found {
         return Ok(());
     }
-    Err(IllegalEvent::content(what, format!("{expected:?}"), format!("{found:?}")))
+    Err(IllegalEvent::content(
+        what,
+        format!("{expected:?}"),
+        format!("{found:?}"),
+    ))
 }
 
 /// The thing that a transition names.
@@ -98,5 +142,13 @@ fn known<T>(what: &str, id: impl std::fmt::Display, value: Option<T>) -> Result<
 
 /// The id that a transition gives away is still free.
 fn free(what: &str, id: impl std::fmt::Display, taken: bool) -> Result<(), IllegalEvent> {
-    if taken { Err(IllegalEvent::content(format!("{what} {id}"), "a new one", "one that exists")) } else { Ok(()) }
+    if taken {
+        Err(IllegalEvent::content(
+            format!("{what} {id}"),
+            "a new one",
+            "one that exists",
+        ))
+    } else {
+        Ok(())
+    }
 }

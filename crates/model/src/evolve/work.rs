@@ -17,16 +17,33 @@ pub(super) fn operation_admitted(
     operation: &Operation,
     attempt: &Attempt,
 ) -> Result<(), IllegalEvent> {
-    free("the operation", &operation.operation_id, state.operations.contains_key(&operation.operation_id))?;
-    same("the operation's attempts", std::slice::from_ref(&attempt.attempt_id), operation.attempts.as_slice())?;
-    state.operations.insert_mut(operation.operation_id.clone(), operation.clone());
+    free(
+        "the operation",
+        &operation.operation_id,
+        state.operations.contains_key(&operation.operation_id),
+    )?;
+    same(
+        "the operation's attempts",
+        std::slice::from_ref(&attempt.attempt_id),
+        operation.attempts.as_slice(),
+    )?;
+    state
+        .operations
+        .insert_mut(operation.operation_id.clone(), operation.clone());
     prepared(state, attempt)
 }
 
-pub(super) fn attempt_prepared(state: &mut RunState, attempt: &Attempt) -> Result<(), IllegalEvent> {
+pub(super) fn attempt_prepared(
+    state: &mut RunState,
+    attempt: &Attempt,
+) -> Result<(), IllegalEvent> {
     let id = &attempt.operation_id;
     let mut operation = known("the operation", id, state.operations.get(id))?.clone();
-    same("the operation's status", OperationStatus::ConfirmedNotApplied, operation.status)?;
+    same(
+        "the operation's status",
+        OperationStatus::ConfirmedNotApplied,
+        operation.status,
+    )?;
     operation.attempts.push(attempt.attempt_id.clone());
     operation.status = OperationStatus::Open;
     state.operations.insert_mut(id.clone(), operation);
@@ -34,10 +51,24 @@ pub(super) fn attempt_prepared(state: &mut RunState, attempt: &Attempt) -> Resul
 }
 
 fn prepared(state: &mut RunState, attempt: &Attempt) -> Result<(), IllegalEvent> {
-    free("the attempt", &attempt.attempt_id, state.attempts.contains_key(&attempt.attempt_id))?;
-    same("the status of a new attempt", AttemptStatus::Prepared, attempt.status)?;
-    same("the epoch of a new attempt", state.epoch, attempt.epoch.get())?;
-    state.attempts.insert_mut(attempt.attempt_id.clone(), attempt.clone());
+    free(
+        "the attempt",
+        &attempt.attempt_id,
+        state.attempts.contains_key(&attempt.attempt_id),
+    )?;
+    same(
+        "the status of a new attempt",
+        AttemptStatus::Prepared,
+        attempt.status,
+    )?;
+    same(
+        "the epoch of a new attempt",
+        state.epoch,
+        attempt.epoch.get(),
+    )?;
+    state
+        .attempts
+        .insert_mut(attempt.attempt_id.clone(), attempt.clone());
     Ok(())
 }
 
@@ -59,10 +90,19 @@ pub(super) fn attempt_moved(
         ConfirmedApplied | ConfirmedNotApplied => false,
     };
     if !legal {
-        return Err(IllegalEvent::content(format!("the move of attempt {id}"), "a legal one", format!("{from} to {to}")));
+        return Err(IllegalEvent::content(
+            format!("the move of attempt {id}"),
+            "a legal one",
+            format!("{from} to {to}"),
+        ));
     }
     let operation_id = attempt.operation_id.clone();
-    let mut operation = known("the operation", &operation_id, state.operations.get(&operation_id))?.clone();
+    let mut operation = known(
+        "the operation",
+        &operation_id,
+        state.operations.get(&operation_id),
+    )?
+    .clone();
     operation.status = match to {
         ConfirmedApplied => OperationStatus::ConfirmedApplied,
         ConfirmedNotApplied => OperationStatus::ConfirmedNotApplied,
@@ -70,7 +110,13 @@ pub(super) fn attempt_moved(
     };
     attempt.status = to;
     attempt.actual = actual;
-    attempt.evidence.extend(evidence.iter().filter(|new| !attempt.evidence.contains(new)).cloned().collect::<Vec<_>>());
+    attempt.evidence.extend(
+        evidence
+            .iter()
+            .filter(|new| !attempt.evidence.contains(new))
+            .cloned()
+            .collect::<Vec<_>>(),
+    );
     if to.is_confirmed() {
         attempt.reserved = Dec::ZERO;
     }
@@ -79,10 +125,23 @@ pub(super) fn attempt_moved(
     Ok(())
 }
 
-pub(super) fn approval_recorded(state: &mut RunState, approval: &Approval) -> Result<(), IllegalEvent> {
-    free("the approval", &approval.approval_id, state.approvals.contains_key(&approval.approval_id))?;
-    same("the approval's run", state.subject.run_id.as_ref(), Some(&approval.run_id))?;
-    state.approvals.insert_mut(approval.approval_id.clone(), approval.clone());
+pub(super) fn approval_recorded(
+    state: &mut RunState,
+    approval: &Approval,
+) -> Result<(), IllegalEvent> {
+    free(
+        "the approval",
+        &approval.approval_id,
+        state.approvals.contains_key(&approval.approval_id),
+    )?;
+    same(
+        "the approval's run",
+        state.subject.run_id.as_ref(),
+        Some(&approval.run_id),
+    )?;
+    state
+        .approvals
+        .insert_mut(approval.approval_id.clone(), approval.clone());
     Ok(())
 }
 
@@ -92,8 +151,15 @@ pub(super) fn approval_bound(
     operation: &OperationId,
 ) -> Result<(), IllegalEvent> {
     let approval = known("the approval", id, state.approvals.get(id))?;
-    same("the operation that uses the approval", None, approval.operation_id.as_ref())?;
-    let bound = Approval { operation_id: Some(operation.clone()), ..approval.clone() };
+    same(
+        "the operation that uses the approval",
+        None,
+        approval.operation_id.as_ref(),
+    )?;
+    let bound = Approval {
+        operation_id: Some(operation.clone()),
+        ..approval.clone()
+    };
     state.approvals.insert_mut(id.clone(), bound);
     Ok(())
 }
@@ -101,20 +167,34 @@ pub(super) fn approval_bound(
 pub(super) fn approval_revoked(state: &mut RunState, id: &ApprovalId) -> Result<(), IllegalEvent> {
     let approval = known("the approval", id, state.approvals.get(id))?;
     same("whether the approval is revoked", false, approval.revoked)?;
-    let revoked = Approval { revoked: true, ..approval.clone() };
+    let revoked = Approval {
+        revoked: true,
+        ..approval.clone()
+    };
     state.approvals.insert_mut(id.clone(), revoked);
     Ok(())
 }
 
-pub(super) fn assessment_recorded(state: &mut RunState, assessment: &Assessment) -> Result<(), IllegalEvent> {
+pub(super) fn assessment_recorded(
+    state: &mut RunState,
+    assessment: &Assessment,
+) -> Result<(), IllegalEvent> {
     let id = &assessment.assessment_id;
-    let taken = state.verifications.iter().chain(&state.acceptances).any(|known| known.assessment_id == *id);
+    let taken = state
+        .verifications
+        .iter()
+        .chain(&state.acceptances)
+        .any(|known| known.assessment_id == *id);
     free("the assessment", id, taken)?;
     let list = match assessment.kind {
         AssessmentKind::Verification => &mut state.verifications,
         AssessmentKind::Acceptance => &mut state.acceptances,
     };
-    same("the assessment's revision", list.len() as u64 + 1, assessment.revision.get())?;
+    same(
+        "the assessment's revision",
+        list.len() as u64 + 1,
+        assessment.revision.get(),
+    )?;
     list.push(assessment.clone());
     Ok(())
 }

@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use aiws::digest::Digest;
 use aiws::id::{
-    ActivationId, ActorId, ApprovalId, AttemptId, CheckpointId, DeliveryId, HandoffId, HoldId, NodeId, OperationId, StreamId,
+    ActivationId, ActorId, ApprovalId, AttemptId, CheckpointId, DeliveryId, HandoffId, HoldId,
+    NodeId, OperationId, StreamId,
 };
 use aiws::record::{
-    Approval, Assessment, Attempt, Cause, Claim, ClaimEnd, Consumption, Contract, Delivery, Graph, HandoffConfig, Hold,
-    Lifecycle, Manifest, Operation,
+    Approval, Assessment, Attempt, Cause, Claim, ClaimEnd, Consumption, Contract, Delivery, Graph,
+    HandoffConfig, Hold, Lifecycle, Manifest, Operation,
 };
 use rpds::RedBlackTreeMapSync as Map;
 use serde::{Deserialize, Serialize};

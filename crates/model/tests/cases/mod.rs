@@ -1,0 +1,115 @@
+//! Cases as data: given a world, when a command comes, then this and nothing else.
+//! Invariant: a refused command leaves the world as it was (ERR-PREC.3). Used by `guards`.
+
+mod boundary;
+mod claims;
+mod graph;
+mod pipeline;
+
+use std::sync::OnceLock;
+
+use aiws::error::Code;
+
+use crate::world::{Step, World};
+
+/// One case.
+pub struct Case {
+    /// Its name.
+    pub name: &'static str,
+    /// Its doc comment, which begins with `Proves ID, ID: `.
+    pub doc: &'static str,
+    /// What it does.
+    pub run: fn() -> Outcome,
+}
+
+/// Nothing, or what was wrong.
+pub type Outcome = Result<(), String>;
+
+impl Case {
+    /// The requirements that it proves, as its doc comment says.
+    pub fn proves(&self) -> Vec<&'static str> {
+        let ids = self
+            .doc
+            .trim()
+            .strip_prefix("Proves ")
+            .and_then(|rest| rest.split_once(": "));
+        ids.map(|(ids, _)| ids.split(", ").map(str::trim).collect())
+            .unwrap_or_default()
+    }
+}
+
+/// All cases of all files.
+pub fn all() -> &'static [Case] {
+    static ALL: OnceLock<Vec<Case>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let files = [
+            boundary::cases(),
+            claims::cases(),
+            graph::cases(),
+            pipeline::cases(),
+        ];
+        files.into_iter().flatten().collect()
+    })
+}
+
+/// Makes a test of every function and a list of them all.
+macro_rules! cases {
+    ($($(#[doc = $doc:literal])* #[test] fn $name:ident() $body:block)*) => {
+        $($(#[doc = $doc])*
+        #[test]
+        fn $name() {
+            let _others_may_run = crate::GUARDS.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+            assert_eq!(run::$name(), Ok(()));
+        })*
+
+        mod run {
+            #[allow(unused_imports)]
+            use super::*;
+            $(pub(super) fn $name() -> crate::cases::Outcome $body)*
+        }
+
+        /// The cases of this file.
+        pub fn cases() -> Vec<crate::cases::Case> {
+            vec![$(crate::cases::Case {
+                name: stringify!($name),
+                doc: concat!($($doc),*),
+                run: run::$name,
+            }),*]
+        }
+    };
+}
+pub(crate) use cases;
+
+/// When `when` is done to the world, then it is refused with this code and nothing has changed.
+pub fn refused(world: &World, code: Code, when: impl FnOnce(&mut World) -> Step) -> Outcome {
+    let mut after = world.clone();
+    let step = when(&mut after);
+    match step {
+        Ok(result) => Err(format!("expected {code}, found acceptance with {result}")),
+        Err(error) if error.code() != code => Err(format!(
+            "expected {code}, found {error} {:?}",
+            error.details
+        )),
+        Err(_)
+            if after.run != world.run
+                || after.mission != world.mission
+                || after.events != world.events =>
+        {
+            Err(format!("refused with {code}, but something changed"))
+        }
+        Err(_) => Ok(()),
+    }
+}
+
+/// When `when` is done to the world, then it is accepted; gives the world after it.
+pub fn accepted(world: &World, when: impl FnOnce(&mut World) -> Step) -> Result<World, String> {
+    let mut after = world.clone();
+    when(&mut after)
+        .map_err(|error| format!("expected acceptance, found {error} {:?}", error.details))?;
+    Ok(after)
+}
+
+/// A plain condition.
+pub fn ensure(holds: bool, what: impl Into<String>) -> Outcome {
+    if holds { Ok(()) } else { Err(what.into()) }
+}

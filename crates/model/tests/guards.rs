@@ -1,0 +1,54 @@
+//! The cases of every guard, and the proof that each guard is needed.
+//!
+//! Invariant: a case is one source of truth: its doc comment names the requirements it proves, it runs as a test of
+//! its own, and the ablation runs it again with one guard switched off.
+
+mod cases;
+mod world;
+
+use std::collections::BTreeMap;
+use std::sync::RwLock;
+
+use praxis_model::guard::{Guard, ablation};
+
+/// Cases read it, the ablation writes it: while a guard is off, no other case runs.
+pub static GUARDS: RwLock<()> = RwLock::new(());
+
+/// Every guard is needed: with it switched off, a case that claims its requirement fails.
+#[test]
+fn every_guard_has_a_case_that_fails_without_it() {
+    let _alone = GUARDS
+        .write()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut by_id: BTreeMap<&str, Vec<&cases::Case>> = BTreeMap::new();
+    for case in cases::all() {
+        assert_eq!(
+            (case.run)(),
+            Ok(()),
+            "{} passes with every guard on",
+            case.name
+        );
+        for id in case.proves() {
+            by_id.entry(id).or_default().push(case);
+        }
+    }
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut unneeded = Vec::new();
+    for guard in Guard::ALL {
+        ablation::disable(*guard);
+        let cases = by_id.get(guard.id()).map_or(&[][..], Vec::as_slice);
+        let noticed = cases
+            .iter()
+            .any(|case| !matches!(std::panic::catch_unwind(case.run), Ok(Ok(()))));
+        if !noticed {
+            unneeded.push(format!("{guard:?} {} ({} cases)", guard.id(), cases.len()));
+        }
+    }
+    ablation::restore();
+    let _ = std::panic::take_hook();
+    assert!(
+        unneeded.is_empty(),
+        "no case fails without these guards:\n{}",
+        unneeded.join("\n")
+    );
+}

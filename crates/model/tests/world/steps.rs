@@ -1,0 +1,337 @@
+//! Steps: what the engine does with a node, by name. Invariant: each is one command or a fixed row of commands.
+//! Used by tests that need a run somewhere in its life.
+
+use aiws::decimal::{Dec, DecPlus, Ms};
+use aiws::id::{ApprovalId, DeliveryId, Id};
+use aiws::json::Value;
+use aiws::object;
+use aiws::record::{
+    AcceptanceVerdict, ApprovalDecision, Artifact, Blocker, Cause, DeliveryState, HoldDecision,
+    HoldReason, HoldScope, HoldScopeKind, OutcomeStatus, Ref, SettledOutcome, VerificationVerdict,
+};
+use praxis_model::command::{
+    Accept, AcknowledgeDelivery, AdmitIntent, Approve, Body, BoundaryIntent, ClaimDelivery,
+    CompleteRun, HoldProposal, Intent, ReleaseDelivery, Settle, Verify,
+};
+use praxis_model::run::NodeStatus;
+
+use super::{Step, World, dec, fingerprint, id, proposal, run_id};
+
+/// The engine's actor and the usual agent.
+pub const ENGINE: &str = "system:engine";
+/// The agent who owns the root grant.
+pub const AGENT: &str = "agent:w1";
+/// The operator.
+pub const HUMAN: &str = "human:op";
+
+/// A boundary of a node with this status and an empty object as result.
+pub fn boundary(node: &str, status: OutcomeStatus) -> BoundaryIntent {
+    BoundaryIntent {
+        node_id: id(node),
+        status,
+        result: object! {},
+        artifacts: Vec::new(),
+        criteria: Vec::new(),
+        approvals: Vec::new(),
+        context: Default::default(),
+        cause: None,
+        hold: None,
+    }
+}
+
+/// A hold over the run.
+pub fn hold(name: &str, reason: HoldReason) -> HoldProposal {
+    HoldProposal {
+        hold_id: id(name),
+        scope: run_scope(),
+        reason,
+        owner: id("human:op"),
+        blockers: Vec::<Blocker>::new(),
+        allowed_decisions: vec![HoldDecision::Recheck, HoldDecision::Cancel],
+        stop_disposition: Vec::new(),
+    }
+}
+
+/// The scope of the one run.
+pub fn run_scope() -> HoldScope {
+    HoldScope {
+        kind: HoldScopeKind::Run,
+        scope_ref: Ref {
+            id: run_id().as_id(),
+            revision: Dec::from_u64(1),
+        },
+        resolver_revision: Dec::from_u64(1),
+    }
+}
+
+/// A cause.
+pub fn cause() -> Cause {
+    Cause {
+        code: "BROKEN".to_owned(),
+        detail: "it broke".to_owned(),
+    }
+}
+
+impl World {
+    /// Deliveries to a node in this state, in the order of their ids.
+    pub fn deliveries(&self, node: &str, state: DeliveryState) -> Vec<DeliveryId> {
+        let all = self
+            .state()
+            .deliveries
+            .values()
+            .map(|delivery| &delivery.record);
+        let mine =
+            all.filter(|record| record.recipient.node_id.as_str() == node && record.state == state);
+        mine.map(|record| record.delivery_id.clone()).collect()
+    }
+
+    /// The one pending delivery to a node.
+    pub fn pending(&self, node: &str) -> DeliveryId {
+        let mut all = self.deliveries(node, DeliveryState::Pending);
+        assert_eq!(all.len(), 1, "one pending delivery to {node}");
+        all.remove(0)
+    }
+
+    /// Claims a delivery; the token is the next number.
+    pub fn claim(&mut self, actor: &str, delivery: &DeliveryId) -> Step {
+        self.token += 1;
+        self.send(
+            actor,
+            Body::ClaimDelivery(ClaimDelivery {
+                delivery_id: delivery.clone(),
+                lease_ms: None,
+            }),
+        )
+    }
+
+    /// The acknowledgement of the delivery's last claim with the last token.
+    pub fn ack_of(&self, delivery: &DeliveryId) -> AcknowledgeDelivery {
+        let record = &self
+            .state()
+            .deliveries
+            .get(delivery)
+            .expect("a delivery")
+            .record;
+        AcknowledgeDelivery {
+            delivery_id: delivery.clone(),
+            handoff: record.handoff.clone(),
+            claim_token: super::token(self.token),
+            generation: generation(record.generation.get().max(1)),
+        }
+    }
+
+    /// The release of the delivery's last claim with the last token.
+    pub fn release_of(&self, delivery: &DeliveryId) -> ReleaseDelivery {
+        let ack = self.ack_of(delivery);
+        ReleaseDelivery {
+            delivery_id: ack.delivery_id,
+            claim_token: ack.claim_token,
+            generation: ack.generation,
+        }
+    }
+
+    /// Acknowledges a delivery with the last token.
+    pub fn ack(&mut self, actor: &str, delivery: &DeliveryId) -> Step {
+        let body = Body::AcknowledgeDelivery(self.ack_of(delivery));
+        self.send(actor, body)
+    }
+
+    /// Claims and acknowledges every pending delivery to a node.
+    pub fn receive(&mut self, node: &str) -> Step {
+        let mut last = Ok(Value::Null);
+        for delivery in self.deliveries(node, DeliveryState::Pending) {
+            self.claim(AGENT, &delivery)?;
+            last = self.ack(AGENT, &delivery);
+        }
+        last
+    }
+
+    /// Admits a control node.
+    pub fn admit_control(&mut self, node: &str) -> Step {
+        self.intend(
+            ENGINE,
+            &Intent::Admit(AdmitIntent {
+                node_id: id(node),
+                admission_ref: None,
+            }),
+        )
+    }
+
+    /// Prepares the node's usual admission in the host and admits it.
+    pub fn admit(&mut self, node: &str) -> Step {
+        self.prepare(proposal(node));
+        let admission_ref = Some(reference(node));
+        self.intend(
+            ENGINE,
+            &Intent::Admit(AdmitIntent {
+                node_id: id(node),
+                admission_ref,
+            }),
+        )
+    }
+
+    /// Prepares an admission in the host under the reference `ref-NODE` of its operation `op-NODE`.
+    pub fn prepare(&mut self, proposal: aiws::record::AdmissionProposal) {
+        let name = proposal
+            .operation_id
+            .as_str()
+            .trim_start_matches("op-")
+            .to_owned();
+        self.admissions.insert(reference(&name), proposal);
+    }
+
+    /// Dispatches the node's prepared attempt.
+    pub fn dispatch(&mut self, node: &str) -> Step {
+        self.intend(ENGINE, &Intent::DispatchNode { node_id: id(node) })
+    }
+
+    /// Settles an attempt of the node; `evidence` exists then.
+    pub fn settle(&mut self, attempt: &str, outcome: SettledOutcome, actual: u64) -> Step {
+        self.evidence.insert(id("evidence"));
+        let evidence = if outcome == SettledOutcome::Unknown {
+            Vec::new()
+        } else {
+            vec![id("evidence")]
+        };
+        let body = Settle {
+            run_id: run_id(),
+            attempt_id: id(attempt),
+            outcome,
+            actual: dec(actual),
+            evidence,
+        };
+        self.send(ENGINE, Body::Settle(body))
+    }
+
+    /// Commits a boundary as the engine.
+    pub fn commit(&mut self, intent: BoundaryIntent) -> Step {
+        self.intend(ENGINE, &Intent::Boundary(intent))
+    }
+
+    /// A COMPLETED boundary with this result.
+    pub fn complete(&mut self, node: &str, result: Value) -> Step {
+        self.commit(BoundaryIntent {
+            result,
+            ..boundary(node, OutcomeStatus::Completed)
+        })
+    }
+
+    /// Admits, dispatches and settles a task as applied for 3.
+    pub fn apply_task(&mut self, node: &str) -> Step {
+        self.receive(node)?;
+        self.admit(node)?;
+        self.dispatch(node)?;
+        self.settle(&format!("at-{node}-1"), SettledOutcome::ConfirmedApplied, 3)
+    }
+
+    /// A whole task: received, admitted, dispatched, applied, completed.
+    pub fn work(&mut self, node: &str) -> Step {
+        self.apply_task(node)?;
+        self.complete(node, object! {})
+    }
+
+    /// A whole task with one artifact.
+    pub fn work_with(&mut self, node: &str, artifact: &Artifact) -> Step {
+        self.apply_task(node)?;
+        self.store(artifact);
+        let artifacts = vec![artifact.clone()];
+        self.commit(BoundaryIntent {
+            artifacts,
+            ..boundary(node, OutcomeStatus::Completed)
+        })
+    }
+
+    /// A whole control node with this result.
+    pub fn pass(&mut self, node: &str, result: Value) -> Step {
+        self.receive(node)?;
+        self.admit_control(node)?;
+        self.complete(node, result)
+    }
+
+    /// The END.
+    pub fn pass_end(&mut self) -> Step {
+        self.pass("end", object! { "disposition": "COMPLETED" })
+    }
+
+    /// Approves an action as a human, until 5000.
+    pub fn approve(&mut self, name: &str, action: &Value) -> Step {
+        let body = Approve {
+            approval_id: id::<ApprovalId>(name),
+            run_id: run_id(),
+            fingerprint: fingerprint(action),
+            decision: ApprovalDecision::Approved,
+            expires_at_ms: Ms::from_u64(5000),
+        };
+        self.send(HUMAN, Body::Approve(body))
+    }
+
+    /// Records a verification.
+    pub fn verify(&mut self, name: &str, verdict: VerificationVerdict) -> Step {
+        let (subject, evidence) = (Id::new("subject").expect("an id"), vec![id("evidence")]);
+        let body = Verify {
+            assessment_id: id(name),
+            run_id: run_id(),
+            subject,
+            verdict,
+            evidence,
+        };
+        self.evidence.insert(id("evidence"));
+        self.send(ENGINE, Body::Verify(body))
+    }
+
+    /// Records an acceptance.
+    pub fn accept(&mut self, name: &str, verdict: AcceptanceVerdict) -> Step {
+        let (subject, evidence) = (Id::new("subject").expect("an id"), vec![id("evidence")]);
+        let body = Accept {
+            assessment_id: id(name),
+            run_id: run_id(),
+            subject,
+            verdict,
+            evidence,
+        };
+        self.evidence.insert(id("evidence"));
+        self.send(HUMAN, Body::Accept(body))
+    }
+
+    /// Completes the run as the engine.
+    pub fn finish(&mut self) -> Step {
+        let owner_epoch = Dec::from_u64(self.state().epoch);
+        self.send(
+            ENGINE,
+            Body::CompleteRun(CompleteRun {
+                run_id: run_id(),
+                owner_epoch,
+            }),
+        )
+    }
+
+    /// LIN up to the verified and accepted END, still RUNNING.
+    pub fn lin_done() -> World {
+        let mut world = World::with(super::lin());
+        world.work("a").expect("a");
+        world.work("b").expect("b");
+        world
+            .verify("v1", VerificationVerdict::Pass)
+            .expect("verify");
+        world
+            .accept("c1", AcceptanceVerdict::Accepted)
+            .expect("accept");
+        world.pass_end().expect("end");
+        world
+    }
+
+    /// A node's status.
+    pub fn status(&self, node: &str) -> NodeStatus {
+        self.state().nodes.get(node).expect("a node").status
+    }
+}
+
+/// The reference of a node's prepared admission.
+pub fn reference(node: &str) -> Id {
+    Id::new(format!("ref-{node}")).expect("an id")
+}
+
+/// A generation.
+pub fn generation(number: u64) -> DecPlus {
+    DecPlus::new(dec(number)).expect("positive")
+}
