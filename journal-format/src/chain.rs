@@ -4,7 +4,6 @@
 //! Called by the journal's verification, by the reader of exports and by tests.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::fmt;
 
 use aiws::decimal::U64;
@@ -104,23 +103,28 @@ impl Chain {
                 fault,
             })
         })?;
-        for opened in &event.outcome.opens {
-            self.heads.insert(
-                opened.clone(),
-                Head {
-                    revision: U64(0),
-                    hash: sealed.hash,
-                },
-            );
-        }
-        match self.heads.entry(event.stream.clone()) {
-            Entry::Occupied(mut head) => *head.get_mut() = sealed.head(),
-            Entry::Vacant(place) => {
-                place.insert(sealed.head());
-            }
-        }
-        self.sequence = sequence;
+        self.resume(sequence, sealed);
         Ok(())
+    }
+
+    /// Takes an event whether or not it fits, after it was refused and reported: so that one wrong event is one
+    /// finding, and not one for each event after it.
+    pub fn resume(&mut self, sequence: u64, sealed: &Sealed) {
+        for opened in &sealed.event.outcome.opens {
+            let opening = Head {
+                revision: U64(0),
+                hash: sealed.hash,
+            };
+            self.heads.entry(opened.clone()).or_insert(opening);
+        }
+        self.heads
+            .insert(sealed.event.stream.clone(), sealed.head());
+        self.sequence = sequence;
+    }
+
+    /// Goes past a sequence whose event cannot be read, after that was reported.
+    pub fn skip(&mut self, sequence: u64) {
+        self.sequence = sequence;
     }
 
     fn check(&self, sequence: u64, sealed: &Sealed) -> Result<(), ChainFault> {

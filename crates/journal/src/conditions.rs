@@ -1,0 +1,320 @@
+//! The eight conditions of an append, in the order of the error stages. This is the law; every earlier check is a courtesy.
+//!
+//! Invariant: the first condition that fails is the answer, and nothing of the append is applied. The only workflow
+//! knowledge here is the table that says what launches work (T-51). Called by the ledger for every append.
+
+use aiws::decimal::U64;
+use praxis_journal_format::Sealed;
+use praxis_journal_format::chain::belongs;
+use praxis_model::account::Posting;
+use praxis_model::event::{Event, Identity};
+use praxis_model::stream::Subject;
+use praxis_model::table::{Launch, launches};
+
+use crate::append::{Append, AppendError, Conditions, Refusal, RequestKey};
+use crate::error::StoreError;
+use crate::limits::APPEND_EVENTS;
+use crate::rows::{IdentityKey, IdentityRow, RequestRow};
+use crate::view::{Dirty, View, identities, links, post};
+
+/// Rows that are in the index only.
+pub(crate) trait Lookup {
+    fn request(&self, key: &RequestKey) -> Result<Option<RequestRow>, StoreError>;
+    fn identity(&self, key: &IdentityKey) -> Result<Option<IdentityRow>, StoreError>;
+}
+
+/// What a checked append comes to.
+pub(crate) enum Checked {
+    /// All conditions hold; the view with the append folded in, and what each of its frames says beside the event.
+    Accepted { next: Box<View>, hints: Vec<Hint> },
+    /// The request was committed at this sequence.
+    Replayed { sequence: u64 },
+}
+
+/// What a frame says beside its event.
+pub(crate) struct Hint {
+    /// Sequence of the stream's previous event.
+    pub previous: u64,
+    /// The owner's marker.
+    pub boot: u64,
+}
+
+/// Checks an append against the view with the batch so far, at the writer's time.
+pub(crate) fn check(
+    view: &View,
+    append: &Append,
+    now_ms: u64,
+    lookup: &dyn Lookup,
+    dirty: &mut Dirty,
+) -> Result<Checked, AppendError> {
+    let conditions = &append.conditions;
+    let first = well_formed(append)?;
+    if let Some(sequence) = replayed(view, &first.event, lookup)? {
+        return Ok(Checked::Replayed { sequence });
+    }
+    append
+        .sealed
+        .iter()
+        .try_for_each(|sealed| conditioned(&sealed.event, conditions))?;
+    // Head and what the outcome brings are checked part by part, each part against the parts before it.
+    head(view, &first.event)?;
+    fence(view, conditions)?;
+    same(view, conditions)?;
+    gates(view, conditions)?;
+    let mut next = Box::new(view.clone());
+    let mut hints = Vec::with_capacity(append.sealed.len());
+    for sealed in &append.sealed {
+        head(&next, &sealed.event)?;
+        identity(&next, &sealed.event, lookup)?;
+        before(conditions, now_ms)?;
+        bounded(&next, &sealed.event)?;
+        let previous = next
+            .head(&sealed.event.stream)
+            .map_or(0, |row| row.sequence);
+        let boot = marker(&next, &sealed.event);
+        next.apply(sealed, boot, dirty).map_err(illegal)?;
+        hints.push(Hint { previous, boot });
+    }
+    Ok(Checked::Accepted { next, hints })
+}
+
+/// The marker of a frame: this boot's number on a run's first append of the boot (T-16).
+fn marker(view: &View, event: &Event) -> u64 {
+    let Some(_) = &event.subject.run_id else {
+        return 0;
+    };
+    let marked = view
+        .owner(&event.subject.stream())
+        .is_some_and(|row| row.boot == view.boot);
+    if marked { 0 } else { view.boot }
+}
+
+fn well_formed(append: &Append) -> Result<&Sealed, AppendError> {
+    let first = append
+        .sealed
+        .first()
+        .ok_or_else(|| illegal("it has no event".to_owned()))?;
+    if append.sealed.len() > APPEND_EVENTS {
+        return Err(illegal(format!("it has more than {APPEND_EVENTS} events")));
+    }
+    let of = append.sealed.len() as u64;
+    for (k, sealed) in (1..).zip(&append.sealed) {
+        let event = &sealed.event;
+        if event.part.k != U64(k) || event.part.of != U64(of) {
+            return Err(illegal(format!(
+                "expected part {k} of {of}, found {} of {}",
+                event.part.k, event.part.of
+            )));
+        }
+        if RequestKey::of(event) != RequestKey::of(&first.event)
+            || event.request_digest != first.event.request_digest
+        {
+            return Err(illegal("its parts are of different requests".to_owned()));
+        }
+        if !belongs(&event.subject, &event.stream) {
+            return Err(illegal(
+                "its stream belongs neither to its subject nor to its mission".to_owned(),
+            ));
+        }
+    }
+    let named = &append.conditions.request;
+    if named.is_some() && *named != RequestKey::of(&first.event) {
+        return Err(illegal(
+            "its request condition names another request than its events".to_owned(),
+        ));
+    }
+    Ok(first)
+}
+
+/// Stage 3: the same request again gets its first result, another body under its id is a conflict.
+fn replayed(view: &View, event: &Event, lookup: &dyn Lookup) -> Result<Option<u64>, AppendError> {
+    let Some(key) = RequestKey::of(event) else {
+        return Ok(None);
+    };
+    let row = match view.requests.get(&key) {
+        Some(row) => Some(*row),
+        None => lookup.request(&key)?,
+    };
+    match row {
+        None => Ok(None),
+        Some(row) if row.digest == event.request_digest => Ok(Some(row.sequence)),
+        Some(row) => Err(refuse(Refusal::IdentityConflict {
+            key,
+            sequence: row.sequence,
+        })),
+    }
+}
+
+/// A launching event needs head, fence and gates, and they must speak of the event's own run and mission.
+fn conditioned(event: &Event, conditions: &Conditions) -> Result<(), AppendError> {
+    let missing = |missing| {
+        Err(refuse(Refusal::Unconditioned {
+            kind: event.kind.name(),
+            missing,
+        }))
+    };
+    let launch = launches(event.kind);
+    if launch == Launch::Nothing {
+        return Ok(());
+    }
+    if !conditions.head {
+        return missing("head");
+    }
+    let own = event.subject.stream();
+    if launch == Launch::InRun
+        && !conditions
+            .fence
+            .as_ref()
+            .is_some_and(|(stream, _)| *stream == own)
+    {
+        return missing("fence");
+    }
+    let mission = Subject::mission(event.subject.mission_id.clone());
+    let listed = |scope: &Subject| {
+        conditions
+            .gates
+            .as_ref()
+            .is_some_and(|scopes| scopes.contains(scope))
+    };
+    if !listed(&mission) || !listed(&event.subject) {
+        return missing("gates");
+    }
+    Ok(())
+}
+
+/// Stage 4: the event continues its stream.
+fn head(view: &View, event: &Event) -> Result<(), AppendError> {
+    let found = view.head_before(event);
+    if links(found, event) {
+        return Ok(());
+    }
+    Err(refuse(Refusal::Head {
+        stream: event.stream.clone(),
+        found,
+    }))
+}
+
+/// Stage 5: the caller still owns the run.
+fn fence(view: &View, conditions: &Conditions) -> Result<(), AppendError> {
+    let Some((stream, expected)) = &conditions.fence else {
+        return Ok(());
+    };
+    let found = view.owner(stream).map(|row| row.epoch);
+    if found == Some(*expected) {
+        return Ok(());
+    }
+    Err(refuse(Refusal::Fence {
+        stream: stream.clone(),
+        expected: *expected,
+        found,
+    }))
+}
+
+/// Stage 6: what was read of other streams is unchanged.
+fn same(view: &View, conditions: &Conditions) -> Result<(), AppendError> {
+    for (register, expected) in &conditions.same {
+        let found = view.register(register).map_or(0, |row| row.revision);
+        if found != *expected {
+            return Err(refuse(Refusal::Same {
+                register: register.clone(),
+                expected: *expected,
+                found,
+            }));
+        }
+    }
+    Ok(())
+}
+
+/// Stage 7: nothing holds the run, its mission or an ancestor.
+fn gates(view: &View, conditions: &Conditions) -> Result<(), AppendError> {
+    for scope in conditions.gates.iter().flatten() {
+        if let Some(gate) = view.gates(scope).first() {
+            return Err(refuse(Refusal::Gate {
+                scope: scope.clone(),
+                gate: gate.clone(),
+            }));
+        }
+    }
+    Ok(())
+}
+
+/// Stage 8: identities of the mission are taken once.
+fn identity(view: &View, event: &Event, lookup: &dyn Lookup) -> Result<(), AppendError> {
+    let mut fresh: Vec<&Identity> = event.outcome.identities.iter().collect();
+    fresh.sort();
+    if fresh
+        .windows(2)
+        .any(|pair| (pair[0].kind, &pair[0].key) == (pair[1].kind, &pair[1].key))
+    {
+        return Err(illegal("it takes one identity twice".to_owned()));
+    }
+    for (key, wanted) in identities(event, 0) {
+        let row = match view.identities.get(&key) {
+            Some(row) => Some(row.clone()),
+            None => lookup.identity(&key)?,
+        };
+        if let Some(row) = row {
+            let identity = Identity {
+                kind: key.kind,
+                key: key.key,
+                digest: wanted.digest,
+            };
+            return Err(refuse(Refusal::Identity {
+                identity,
+                sequence: row.sequence,
+                digest: row.digest,
+            }));
+        }
+    }
+    Ok(())
+}
+
+/// Stage 8: leases, approvals and deadlines at the writer's own clock.
+fn before(conditions: &Conditions, now_ms: u64) -> Result<(), AppendError> {
+    match conditions
+        .before_ms
+        .iter()
+        .copied()
+        .find(|deadline_ms| now_ms >= *deadline_ms)
+    {
+        Some(deadline_ms) => Err(refuse(Refusal::Before {
+            deadline_ms,
+            now_ms,
+        })),
+        None => Ok(()),
+    }
+}
+
+/// Stage 9: every reservation fits, posting after posting.
+fn bounded(view: &View, event: &Event) -> Result<(), AppendError> {
+    let mut accounts = view.accounts.clone();
+    for posting in &event.outcome.accounts {
+        let row = accounts.get(posting.account());
+        if let Posting::Reserve { account, amount } = posting {
+            let total =
+                row.and_then(|row| row.spent.checked_add(row.reserved)?.checked_add(*amount));
+            if !total
+                .zip(row)
+                .is_some_and(|(total, row)| total <= row.bound)
+            {
+                let (account, row) = (account.clone(), row.cloned());
+                return Err(refuse(Refusal::Bounded {
+                    account,
+                    row,
+                    amount: *amount,
+                }));
+            }
+        }
+        let row = post(row, posting).map_err(illegal)?;
+        accounts.insert_mut(posting.account().clone(), row);
+    }
+    Ok(())
+}
+
+fn refuse(refusal: Refusal) -> AppendError {
+    AppendError::Refused(Box::new(refusal))
+}
+
+fn illegal(what: String) -> AppendError {
+    refuse(Refusal::Illegal { what })
+}

@@ -1,0 +1,230 @@
+//! The writer's loop: drain what waits, commit it as one, publish, reply; the flusher beside it writes the index.
+//!
+//! Invariant: messages take effect in the order in which they came; the index is written by one thread at a time.
+//! Started by the journal, ended by closing its queue.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use aiws::id::ConsumerId;
+use praxis_sync::published::Published;
+use praxis_sync::queue::{Drain, Wait};
+
+use super::{Message, Reply};
+use crate::append::Append;
+use crate::error::StoreError;
+use crate::index::{Flush, Index};
+use crate::ledger::{Clock, Ledger, Options};
+use crate::view::View;
+
+type Job = (Arc<Index>, Flush);
+type Done = (Flush, Result<(), StoreError>);
+
+/// The writer's thread.
+pub(super) struct Writer {
+    ledger: Ledger,
+    published: Arc<Published<View>>,
+    clock: Arc<dyn Clock>,
+    batch_max: usize,
+    flush_interval: Duration,
+    last_flush: Instant,
+    flusher: Flusher,
+}
+
+/// The thread that writes the index, one job at a time.
+struct Flusher {
+    jobs: Option<SyncSender<Job>>,
+    done: Receiver<Done>,
+    thread: Option<JoinHandle<()>>,
+    busy: bool,
+}
+
+impl Writer {
+    pub fn new(
+        ledger: Ledger,
+        published: Arc<Published<View>>,
+        options: &Options,
+    ) -> Result<Self, StoreError> {
+        Ok(Self {
+            ledger,
+            published,
+            clock: Arc::clone(&options.clock),
+            batch_max: options.batch_max,
+            flush_interval: Duration::from_millis(options.flush_interval_ms),
+            last_flush: Instant::now(),
+            flusher: Flusher::start()?,
+        })
+    }
+
+    /// Serves until the queue is closed and empty, then writes the index and closes the ledger.
+    pub fn run(mut self, mut drain: Drain<Message>) -> Result<(), StoreError> {
+        let mut messages = Vec::new();
+        loop {
+            let waited =
+                drain.next_batch_timeout(self.batch_max, &mut messages, self.flush_interval);
+            self.take_flushed(false);
+            self.serve(&mut messages);
+            self.flush_if_due();
+            if waited == Wait::Closed {
+                break;
+            }
+        }
+        self.take_flushed(true);
+        self.flusher.stop();
+        self.ledger.close()
+    }
+
+    /// Appends in a row are one commit; what stands between them keeps its place.
+    fn serve(&mut self, messages: &mut Vec<Message>) {
+        let (mut appends, mut replies) = (Vec::new(), Vec::new());
+        for message in messages.drain(..) {
+            let other = match message {
+                Message::Append(append, reply) => {
+                    appends.push(append);
+                    replies.push(reply);
+                    continue;
+                }
+                other => other,
+            };
+            self.commit(&mut appends, &mut replies);
+            match other {
+                Message::Append(..) => {}
+                Message::Release(stream) => {
+                    self.ledger.release_owner(&stream);
+                    self.publish();
+                }
+                Message::Acknowledge(consumer, sequence, answer) => {
+                    self.acknowledge(&consumer, sequence, &answer)
+                }
+                Message::Flush(answer) => {
+                    self.take_flushed(true);
+                    let flushed = self.ledger.flush_index();
+                    self.publish();
+                    drop(answer.send(flushed));
+                }
+            }
+        }
+        self.commit(&mut appends, &mut replies);
+    }
+
+    fn commit(&mut self, appends: &mut Vec<Append>, replies: &mut Vec<Reply>) {
+        if appends.is_empty() {
+            return;
+        }
+        let answers = self.ledger.commit(appends, self.clock.now_ms());
+        self.publish();
+        appends.clear();
+        for (reply, answer) in replies.drain(..).zip(answers) {
+            // A reply is the caller's code: its panic must not take the writer with it.
+            if catch_unwind(AssertUnwindSafe(|| reply(answer))).is_err() {
+                tracing::error!("a reply to an append panicked");
+            }
+        }
+    }
+
+    fn acknowledge(
+        &mut self,
+        consumer: &ConsumerId,
+        sequence: u64,
+        answer: &mpsc::Sender<Result<(), StoreError>>,
+    ) {
+        // The index takes one write at a time, so the flusher's has to end first.
+        self.take_flushed(true);
+        let acknowledged = self.ledger.acknowledge(consumer, sequence);
+        self.publish();
+        drop(answer.send(acknowledged));
+    }
+
+    fn publish(&self) {
+        self.published.store(self.ledger.view());
+    }
+
+    fn flush_if_due(&mut self) {
+        if self.flusher.busy || self.last_flush.elapsed() < self.flush_interval {
+            return;
+        }
+        if let Some(job) = self.ledger.begin_flush() {
+            self.last_flush = Instant::now();
+            if let Err((flush, result)) = self.flusher.begin(job) {
+                self.end_flush(flush, result);
+            }
+        }
+    }
+
+    fn take_flushed(&mut self, wait: bool) {
+        if let Some((flush, result)) = self.flusher.end(wait) {
+            self.end_flush(flush, result);
+            self.publish();
+        }
+    }
+
+    fn end_flush(&mut self, flush: Flush, result: Result<(), StoreError>) {
+        if let Err(error) = self.ledger.end_flush(flush, result) {
+            tracing::error!(%error, "the index cannot be written");
+        }
+    }
+}
+
+impl Flusher {
+    fn start() -> Result<Self, StoreError> {
+        let (jobs, inbox) = sync_channel::<Job>(1);
+        let (outbox, done) = sync_channel::<Done>(1);
+        let run = move || {
+            for (index, flush) in inbox {
+                let result = index.write(&flush);
+                // The writer may want to replace the index as soon as it has the answer.
+                drop(index);
+                if outbox.send((flush, result)).is_err() {
+                    return;
+                }
+            }
+        };
+        let thread = thread::Builder::new()
+            .name("praxis-flusher".to_owned())
+            .spawn(run);
+        let thread =
+            thread.map_err(|cause| StoreError::io("start the journal's flusher", &cause))?;
+        Ok(Self {
+            jobs: Some(jobs),
+            done,
+            thread: Some(thread),
+            busy: false,
+        })
+    }
+
+    fn begin(&mut self, job: Job) -> Result<(), Done> {
+        let Some(jobs) = &self.jobs else {
+            return Err((job.1, Err(StoreError::Closed)));
+        };
+        jobs.send(job)
+            .map_err(|unsent| (unsent.0.1, Err(StoreError::Closed)))?;
+        self.busy = true;
+        Ok(())
+    }
+
+    fn end(&mut self, wait: bool) -> Option<Done> {
+        if !self.busy {
+            return None;
+        }
+        let done = match wait {
+            true => self.done.recv().ok(),
+            false => match self.done.try_recv() {
+                Ok(done) => Some(done),
+                Err(TryRecvError::Empty) => return None,
+                Err(TryRecvError::Disconnected) => None,
+            },
+        };
+        self.busy = false;
+        done
+    }
+
+    fn stop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}

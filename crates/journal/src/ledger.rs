@@ -1,0 +1,518 @@
+//! Hop 4 of 5, the core: conditions, one durable commit, projections. Previous: journal-format/seal, next: engine/run_actor.
+//!
+//! Invariant: the view is what the durable log folds to; it moves only after a commit, and nobody is answered before
+//! that. No threads and no clock of its own: driven by the journal's writer and, directly, by the simulator.
+
+use std::fmt::Debug;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use aiws::id::{ConsumerId, StoreId, StreamId};
+use praxis_journal_format::{Frame, Sealed};
+
+use crate::RequestKey;
+use crate::append::{Append, AppendError, AppendResult, Appended, Refusal};
+use crate::conditions::{Checked, Hint, Lookup, check};
+use crate::disk::Disk;
+use crate::error::StoreError;
+use crate::index::{Flush, Index, Snapshot};
+use crate::limits;
+use crate::log::{Frames, Log, LogFault};
+use crate::rows::{IdentityKey, IdentityRow, LogCursor, RequestRow};
+use crate::view::{Dirty, View};
+
+mod open;
+
+/// Where trusted time comes from.
+pub trait Clock: Debug + Send + Sync {
+    /// UTC milliseconds of the Unix epoch.
+    fn now_ms(&self) -> u64;
+}
+
+/// The host's clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now_ms(&self) -> u64 {
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// How a store is opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The writer's clock.
+    pub clock: Arc<dyn Clock>,
+    /// Size at which a segment of the log is sealed, in bytes.
+    pub segment_bytes: u64,
+    /// The files; none for those of the store's directory.
+    pub disk: Option<Arc<dyn Disk>>,
+    /// Changes nothing on the disk and refuses every append.
+    pub read_only: bool,
+    /// Most appends in one commit.
+    pub batch_max: usize,
+    /// Most appends that wait for the writer.
+    pub queue_appends: usize,
+    /// How long the index may lag behind, in milliseconds.
+    pub flush_interval_ms: u64,
+    /// The id of a store that is created; none for a random one.
+    pub store_id: Option<StoreId>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            clock: Arc::new(SystemClock),
+            segment_bytes: limits::SEGMENT_BYTES,
+            disk: None,
+            read_only: false,
+            batch_max: limits::BATCH_MAX,
+            queue_appends: limits::QUEUE_APPENDS,
+            flush_interval_ms: limits::FLUSH_INTERVAL_MS,
+            store_id: None,
+        }
+    }
+}
+
+/// The index in use; none while there is none that can be used. Shared with the readers.
+pub(crate) type IndexCell = RwLock<Option<Arc<Index>>>;
+
+/// The single-threaded core of a store.
+#[derive(Debug)]
+pub struct Ledger {
+    disk: Arc<dyn Disk>,
+    store: StoreId,
+    log: Arc<Log>,
+    index: Arc<IndexCell>,
+    view: Arc<View>,
+    dirty: Dirty,
+    flushed: LogCursor,
+    flushing: bool,
+    frames: Frames,
+    batch_max: usize,
+}
+
+impl Ledger {
+    /// The projections of the durable log.
+    pub fn view(&self) -> Arc<View> {
+        Arc::clone(&self.view)
+    }
+
+    /// The store's id.
+    pub fn store_id(&self) -> &StoreId {
+        &self.store
+    }
+
+    /// Why the store takes no appends, if it takes none.
+    pub fn read_only(&self) -> Option<&StoreError> {
+        self.view.read_only.as_ref()
+    }
+
+    /// Checks and commits appends in order, many in one durable commit; the answers are in the order of the batch.
+    /// `now_ms` is the writer's clock; the time of the log is never undercut.
+    pub fn commit(&mut self, batch: &[Append], now_ms: u64) -> Vec<AppendResult> {
+        let mut answers = Vec::with_capacity(batch.len());
+        let mut rest = batch;
+        while !rest.is_empty() {
+            let (group, tail) = rest.split_at(group_len(rest, self.batch_max));
+            let answered = catch_unwind(AssertUnwindSafe(|| self.commit_group(group, now_ms)));
+            answers.extend(answered.unwrap_or_else(|_| self.after_panic(group)));
+            rest = tail;
+        }
+        answers
+    }
+
+    /// Writes the index up to the log's end, durably.
+    ///
+    /// # Errors
+    /// [`StoreError`] if neither the index nor a rebuilt one could be written; the store is read-only then.
+    pub fn flush_index(&mut self) -> Result<(), StoreError> {
+        match self.begin_flush() {
+            None => Ok(()),
+            Some((index, flush)) => {
+                let result = index.write(&flush);
+                drop(index);
+                self.end_flush(flush, result)
+            }
+        }
+    }
+
+    /// Lets go of a run (passivation): its marker is cleared in the index at the next flush, and the run is not
+    /// recovered after an unclean end (T-16). Losing this costs one needless recovery.
+    pub fn release_owner(&mut self, stream: &StreamId) {
+        let view = Arc::make_mut(&mut self.view);
+        view.release(stream, &mut self.dirty);
+    }
+
+    /// Moves a consumer's cursor of the outbox and makes that durable (OUT-1, OUT-3). A cursor never moves back.
+    ///
+    /// # Errors
+    /// [`StoreError::ReadOnly`], [`StoreError::Internal`] for a sequence that the log does not have, or what the
+    /// index answered; the consumer then sees the events again.
+    pub fn acknowledge(&mut self, consumer: &ConsumerId, sequence: u64) -> Result<(), StoreError> {
+        if let Some(why) = &self.view.read_only {
+            return Err(StoreError::ReadOnly {
+                why: why.to_string(),
+            });
+        }
+        if sequence > self.view.sequence() {
+            let what = format!(
+                "sequence {sequence} was acknowledged, the log ends at {}",
+                self.view.sequence()
+            );
+            return Err(StoreError::Internal { what });
+        }
+        if sequence > self.view.acknowledged(consumer) {
+            Arc::make_mut(&mut self.view)
+                .cursors
+                .insert_mut(consumer.clone(), sequence);
+            self.dirty.cursors.insert(consumer.clone());
+        }
+        self.flush_index()
+    }
+
+    /// The first result of a request; none if it was never committed.
+    ///
+    /// # Errors
+    /// What the index answered.
+    pub fn lookup_request(&self, key: &RequestKey) -> Result<Option<RequestRow>, StoreError> {
+        lookup_request(&self.view, &self.index, key)
+    }
+
+    /// The event at a sequence, checked against its hash.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] with the sequence, or what the disk answered.
+    pub fn read(&self, sequence: u64) -> Result<Option<Sealed>, StoreError> {
+        read(&self.log, sequence)
+    }
+
+    /// Checks everything from nothing; see [`crate::verify`].
+    ///
+    /// # Errors
+    /// Only if the log cannot be read at all; damage is reported in the report.
+    pub fn verify(
+        &self,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<crate::VerifyReport, StoreError> {
+        crate::verify::run(&self.log, &self.index, &self.view, progress)
+    }
+
+    /// Writes the index and closes the files.
+    ///
+    /// # Errors
+    /// As [`Ledger::flush_index`]; the log is durable whatever happens here.
+    pub fn close(mut self) -> Result<(), StoreError> {
+        match self.view.read_only {
+            Some(_) => Ok(()),
+            None => self.flush_index(),
+        }
+    }
+
+    pub(crate) fn log(&self) -> &Arc<Log> {
+        &self.log
+    }
+
+    pub(crate) fn index(&self) -> &Arc<IndexCell> {
+        &self.index
+    }
+
+    /// What the index lacks, for a write that may happen on another thread; none if there is nothing to write or a
+    /// write is under way. Must be followed by [`Ledger::end_flush`].
+    pub(crate) fn begin_flush(&mut self) -> Option<(Arc<Index>, Flush)> {
+        let current = self.flushed == self.view.cursor && self.dirty.is_empty();
+        if self.flushing || current || self.view.read_only.is_some() {
+            return None;
+        }
+        let index = usable(&self.index)?;
+        self.flushing = true;
+        Some((
+            index,
+            Flush {
+                view: Arc::clone(&self.view),
+                dirty: std::mem::take(&mut self.dirty),
+            },
+        ))
+    }
+
+    /// Takes the result of a write of the index; a failed one is replaced by an index made anew from the log.
+    pub(crate) fn end_flush(
+        &mut self,
+        flush: Flush,
+        result: Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.flushing = false;
+        match result {
+            Ok(()) => {
+                self.flushed = flush.view.cursor;
+                Arc::make_mut(&mut self.view).settle_keys(flush.view.sequence(), &flush.view);
+                Ok(())
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the index could not be written; making it anew from the log");
+                self.dirty.merge(flush.dirty);
+                self.renew_index()
+            }
+        }
+    }
+
+    fn commit_group(&mut self, group: &[Append], now_ms: u64) -> Vec<AppendResult> {
+        if let Some(why) = &self.view.read_only {
+            return all(
+                group,
+                &StoreError::ReadOnly {
+                    why: why.to_string(),
+                },
+            );
+        }
+        let lookup = match self.lookup() {
+            Ok(lookup) => lookup,
+            Err(error) => return all(group, &error),
+        };
+        let now_ms = now_ms.max(self.view.last_ms);
+        let mut next = View::clone(&self.view);
+        self.frames.clear();
+        let mut answers = Vec::with_capacity(group.len());
+        for append in group {
+            let checked = check(&next, append, now_ms, &lookup, &mut self.dirty);
+            answers.push(self.accept(append, checked, &mut next));
+        }
+        drop(lookup);
+        if self.frames.ends.is_empty() {
+            return answers;
+        }
+        let first = self.view.sequence() + 1;
+        let committed = match self.log.append(first, &self.frames) {
+            Ok(()) => Ok(()),
+            Err(fault) => self.look(fault, next.cursor, group),
+        };
+        match committed {
+            Ok(()) => {
+                self.view = Arc::new(next);
+                self.roll_over();
+                answers
+            }
+            // Refusals and replays may rest on appends of this batch that are not in the log.
+            Err(error) => all(group, &error),
+        }
+    }
+
+    /// Puts an accepted append into the commit's frames and its effects into `next`.
+    fn accept(
+        &mut self,
+        append: &Append,
+        checked: Result<Checked, AppendError>,
+        next: &mut View,
+    ) -> AppendResult {
+        let (folded, hints) = match checked? {
+            Checked::Replayed { sequence } => return Ok(Appended::Replayed { sequence }),
+            Checked::Accepted { next, hints } => (next, hints),
+        };
+        let (bytes, frames) = (self.frames.bytes.len(), self.frames.ends.len());
+        for (sealed, Hint { previous, boot }) in append.sealed.iter().zip(hints) {
+            if let Err(cause) = Frame::of(sealed, previous, boot).encode(&mut self.frames.bytes) {
+                self.frames.bytes.truncate(bytes);
+                self.frames.ends.truncate(frames);
+                return Err(AppendError::Refused(Box::new(Refusal::Illegal {
+                    what: cause.to_string(),
+                })));
+            }
+            self.frames.ends.push(self.frames.bytes.len());
+        }
+        let answer = Appended::Committed {
+            sequence: next.sequence() + 1,
+            hash: folded.cursor.hash,
+        };
+        *next = *folded;
+        Ok(answer)
+    }
+
+    /// After a failed commit: reopens the log and looks whether the commit is in it. `wanted` is where the log ends
+    /// if it is. A commit may return an error and be durable; nothing is answered before this.
+    fn look(
+        &mut self,
+        fault: LogFault,
+        wanted: LogCursor,
+        group: &[Append],
+    ) -> Result<(), StoreError> {
+        tracing::warn!(error = %fault.error, copy = fault.copy, "a commit failed; reopening the log");
+        let seen = self.log.reopen(fault.copy).and_then(|()| self.log.last());
+        match seen {
+            Ok(last) if last == wanted => Ok(()),
+            Ok(last) if last == self.view.cursor => Err(fault.error),
+            Ok(last) => {
+                let expected = self.view.cursor;
+                let lost = tail_lost(expected, format!("its end at sequence {}", last.sequence));
+                self.stop(lost.clone());
+                Err(lost)
+            }
+            Err(error) => {
+                let what = format!("{}; reopening failed: {error}", fault.error);
+                self.stop(StoreError::ReadOnly { why: what.clone() });
+                let first = group.iter().find_map(|append| append.sealed.first());
+                Err(StoreError::InDoubt {
+                    hash: first.map_or(wanted.hash, |sealed| sealed.hash),
+                    what,
+                })
+            }
+        }
+    }
+
+    /// After a panic of the writer: what is in the log is folded, what is not was not stored (T-54).
+    fn after_panic(&mut self, group: &[Append]) -> Vec<AppendResult> {
+        let doubt = |sealed: Option<&Sealed>, what: String| match sealed {
+            Some(sealed) => StoreError::InDoubt {
+                hash: sealed.hash,
+                what,
+            },
+            None => StoreError::Io { what },
+        };
+        let before = self.view.sequence();
+        let mut view = View::clone(&self.view);
+        let caught_up = self
+            .log
+            .reopen(true)
+            .and_then(|()| open::fold(&self.log, &mut view, &mut self.dirty));
+        if let Err(error) = caught_up {
+            let what = format!("the writer panicked; reopening failed: {error}");
+            self.stop(StoreError::ReadOnly { why: what.clone() });
+            let answer = |append: &Append| Err(doubt(append.sealed.first(), what.clone()).into());
+            return group.iter().map(answer).collect();
+        }
+        self.view = Arc::new(view);
+        let found = |append: &Append| {
+            let (first, last) = append.sealed.first().zip(append.sealed.last())?;
+            let mut sequences = before + 1..=self.view.sequence();
+            let at = sequences.find(|at| {
+                self.read(*at)
+                    .is_ok_and(|read| read.is_some_and(|it| it.hash == first.hash))
+            });
+            at.map(|sequence| Appended::Committed {
+                sequence,
+                hash: last.hash,
+            })
+        };
+        let lost = || StoreError::Io {
+            what: "the writer panicked".to_owned(),
+        };
+        group
+            .iter()
+            .map(|append| found(append).ok_or_else(|| lost().into()))
+            .collect()
+    }
+
+    fn roll_over(&mut self) {
+        if let Err(error) = self.log.roll_over() {
+            self.stop(StoreError::ReadOnly {
+                why: format!("a sealed segment cannot be read: {error}"),
+            });
+        }
+    }
+
+    /// A look at the index for the conditions; a broken index is made anew first.
+    fn lookup(&mut self) -> Result<Snapshot, StoreError> {
+        let snapshot = |cell: &IndexCell| usable(cell).map(|index| index.snapshot());
+        if let Some(Ok(snapshot)) = snapshot(&self.index) {
+            return Ok(snapshot);
+        }
+        self.renew_index()?;
+        let none = || StoreError::Internal {
+            what: "the index is gone right after it was made".to_owned(),
+        };
+        snapshot(&self.index).unwrap_or_else(|| Err(none()))
+    }
+
+    fn stop(&mut self, why: StoreError) {
+        tracing::error!(error = %why, "the store is read-only from now on");
+        Arc::make_mut(&mut self.view).read_only = Some(why);
+    }
+}
+
+/// What an index that is not there answers.
+pub(crate) struct NoIndex;
+
+impl Lookup for NoIndex {
+    fn request(&self, _: &RequestKey) -> Result<Option<RequestRow>, StoreError> {
+        Ok(None)
+    }
+
+    fn identity(&self, _: &IdentityKey) -> Result<Option<IdentityRow>, StoreError> {
+        Ok(None)
+    }
+}
+
+/// The index, if there is one.
+pub(crate) fn usable(cell: &IndexCell) -> Option<Arc<Index>> {
+    cell.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+pub(crate) fn lookup_request(
+    view: &View,
+    cell: &IndexCell,
+    key: &RequestKey,
+) -> Result<Option<RequestRow>, StoreError> {
+    if let Some(row) = view.requests.get(key) {
+        return Ok(Some(*row));
+    }
+    match usable(cell) {
+        Some(index) => index.snapshot()?.request(key),
+        None => NoIndex.request(key),
+    }
+}
+
+pub(crate) fn read(log: &Log, sequence: u64) -> Result<Option<Sealed>, StoreError> {
+    let Some(bytes) = log.frame(sequence)? else {
+        return Ok(None);
+    };
+    sealed(sequence, &bytes).map(|(sealed, _)| Some(sealed))
+}
+
+/// The event of a frame, checked, with the marker and the previous sequence beside it.
+pub(crate) fn sealed(sequence: u64, bytes: &[u8]) -> Result<(Sealed, Hint), StoreError> {
+    let frame = Frame::decode(bytes).map_err(|cause| StoreError::event(sequence, cause))?;
+    let sealed = Sealed::from_frame(&frame).map_err(|cause| StoreError::event(sequence, cause))?;
+    Ok((
+        sealed,
+        Hint {
+            previous: frame.previous,
+            boot: frame.boot,
+        },
+    ))
+}
+
+pub(crate) fn tail_lost(expected: LogCursor, found: String) -> StoreError {
+    StoreError::TailLost {
+        expected: expected.sequence,
+        expected_hash: expected.hash,
+        found,
+    }
+}
+
+fn all(group: &[Append], error: &StoreError) -> Vec<AppendResult> {
+    group
+        .iter()
+        .map(|_| Err(AppendError::Store(error.clone())))
+        .collect()
+}
+
+/// How many appends make up the next commit: at least one, at most the bounds in number and bytes.
+fn group_len(appends: &[Append], batch_max: usize) -> usize {
+    let mut bytes = 0;
+    let size = |append: &Append| {
+        append
+            .sealed
+            .iter()
+            .map(|sealed| sealed.bytes.len())
+            .sum::<usize>()
+    };
+    let fits = appends.iter().take(batch_max.max(1)).take_while(|append| {
+        bytes += size(append);
+        bytes <= limits::BATCH_BYTES
+    });
+    fits.count().max(1)
+}

@@ -1,0 +1,148 @@
+//! Who may open a store: the directory's mode and owner, and one writer at a time.
+//!
+//! Invariant: a second opener is refused and told who holds the store; the lock ends with the process that holds it.
+//! Called by the journal before it touches any other file.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use crate::error::StoreError;
+use crate::limits::SMALL_FILE_BYTES;
+
+/// The name of the lock file.
+pub(crate) const LOCK: &str = "engine.lock";
+
+/// The lock of a store, held until it is dropped.
+#[derive(Debug)]
+pub(crate) struct StoreLock {
+    _file: File,
+}
+
+/// Makes the directory, for its owner only, unless it is there.
+pub(crate) fn make_directory(path: &Path) -> Result<(), StoreError> {
+    let doing = format!("create {}", path.display());
+    match DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => Ok(()),
+        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(cause) => Err(StoreError::io(&doing, &cause)),
+    }
+}
+
+/// Refuses a directory that others can enter or that belongs to another user.
+pub(crate) fn check_directory(path: &Path) -> Result<(), StoreError> {
+    let shown = path.display().to_string();
+    let facts = match fs::metadata(path) {
+        Ok(facts) => facts,
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+            return Err(StoreError::NotFound { path: shown });
+        }
+        Err(cause) => return Err(StoreError::io(&format!("look at {shown}"), &cause)),
+    };
+    if !facts.is_dir() {
+        return Err(StoreError::NotAStore {
+            path: shown,
+            what: "it is not a directory".to_owned(),
+        });
+    }
+    let mode = facts.mode() & 0o777;
+    if mode & 0o077 != 0 {
+        let what = format!("expected mode 0700, found {mode:04o}: others can enter it");
+        let mend = format!("chmod 700 '{shown}'");
+        return Err(StoreError::Permissions {
+            path: shown,
+            what,
+            mend,
+        });
+    }
+    let user = rustix::process::geteuid().as_raw();
+    if facts.uid() != user {
+        let what = format!(
+            "expected it to belong to user {user}, found user {}",
+            facts.uid()
+        );
+        let mend = format!("chown -R {user} '{shown}'");
+        return Err(StoreError::Permissions {
+            path: shown,
+            what,
+            mend,
+        });
+    }
+    Ok(())
+}
+
+impl StoreLock {
+    /// Takes the lock and writes who holds it; `now_ms` is host time.
+    pub fn exclusive(directory: &Path, now_ms: u64) -> Result<Self, StoreError> {
+        let doing = format!("lock {LOCK}");
+        let mut options = OpenOptions::new();
+        options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600);
+        let file = options
+            .open(directory.join(LOCK))
+            .map_err(|cause| StoreError::io(&doing, &cause))?;
+        Self::take(&file, File::try_lock, &doing)?;
+        let holder = format!(
+            "process {}, since {now_ms} ms of host time\n",
+            std::process::id()
+        );
+        let written = || -> io::Result<()> {
+            let mut file = &file;
+            file.set_len(0)?;
+            file.rewind()?;
+            file.write_all(holder.as_bytes())
+        };
+        written().map_err(|cause| StoreError::io(&doing, &cause))?;
+        Ok(Self { _file: file })
+    }
+
+    /// Takes part in the lock as one of several readers; none if the store has no lock file to share.
+    pub fn shared(directory: &Path) -> Result<Option<Self>, StoreError> {
+        let doing = format!("lock {LOCK}");
+        let file = match File::open(directory.join(LOCK)) {
+            Ok(file) => file,
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(cause) => return Err(StoreError::io(&doing, &cause)),
+        };
+        Self::take(&file, File::try_lock_shared, &doing)?;
+        Ok(Some(Self { _file: file }))
+    }
+
+    fn take(
+        file: &File,
+        lock: fn(&File) -> Result<(), TryLockError>,
+        doing: &str,
+    ) -> Result<(), StoreError> {
+        match lock(file) {
+            Ok(()) => Ok(()),
+            Err(TryLockError::WouldBlock) => Err(StoreError::Locked {
+                holder: holder(file),
+            }),
+            Err(TryLockError::Error(cause)) => Err(StoreError::io(doing, &cause)),
+        }
+    }
+}
+
+/// What the holder wrote about itself, with nothing in it that a terminal would obey.
+fn holder(file: &File) -> String {
+    let mut text = String::new();
+    let mut file = file;
+    let read = file
+        .rewind()
+        .and_then(|()| file.take(SMALL_FILE_BYTES).read_to_string(&mut text));
+    let plain: String = text
+        .trim()
+        .chars()
+        .filter(|char| !char.is_control())
+        .take(200)
+        .collect();
+    match read {
+        Ok(_) if !plain.is_empty() => plain,
+        _ => "a reader, or a process that did not say who it is".to_owned(),
+    }
+}

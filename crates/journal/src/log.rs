@@ -1,0 +1,419 @@
+//! The log: numbered segments, one growing; the only thing that must be durable at a reply.
+//!
+//! Invariant: sequences are gap-free over the segments; after a storage error the log is reopened and looked at, and
+//! after a failed sync the file is never trusted again: it is copied. Appended to by the ledger, read by everyone.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use praxis_journal_format::Frame;
+use redb::{ReadableTable, StorageBackend};
+
+use crate::backend::{Failed, Watched};
+use crate::disk::Disk;
+use crate::error::StoreError;
+use crate::rows::LogCursor;
+use crate::segment::{self, LOG, Segment, UNFINISHED, careful, finish, name};
+
+/// Most bytes of frames that a reader takes in one hold of the lock, and most frames.
+const CHUNK_BYTES: usize = 4 << 20;
+const CHUNK_FRAMES: usize = 1024;
+
+#[derive(Debug)]
+pub(crate) struct Log {
+    disk: Arc<dyn Disk>,
+    segment_bytes: u64,
+    state: RwLock<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Full segments with the sequence of their first event, oldest first.
+    sealed: Vec<(u64, Segment)>,
+    /// The growing segment; none only after a storage error that nothing could mend.
+    hot: Option<Segment>,
+    /// The first sequence that is or will be in the hot segment.
+    hot_first: u64,
+}
+
+/// Encoded frames of one commit.
+#[derive(Debug, Default)]
+pub(crate) struct Frames {
+    pub bytes: Vec<u8>,
+    pub ends: Vec<usize>,
+}
+
+/// A commit that failed, and what must be done before anybody is answered.
+#[derive(Debug)]
+pub(crate) struct LogFault {
+    /// The file is not to be trusted: copy it.
+    pub copy: bool,
+    pub error: StoreError,
+}
+
+impl Frames {
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts
+            .zip(&self.ends)
+            .map(|(start, end)| &self.bytes[start..*end])
+    }
+}
+
+impl Log {
+    /// Makes the first segment of a new store.
+    pub fn create(disk: Arc<dyn Disk>, segment_bytes: u64) -> Result<Self, StoreError> {
+        let hot = Segment::create(&*disk, 1)?;
+        Ok(Self::with(
+            disk,
+            segment_bytes,
+            State {
+                sealed: Vec::new(),
+                hot: Some(hot),
+                hot_first: 1,
+            },
+        ))
+    }
+
+    /// Opens the segments that are there; with `write` false nothing on the disk changes.
+    pub fn open(disk: Arc<dyn Disk>, segment_bytes: u64, write: bool) -> Result<Self, StoreError> {
+        let numbers = numbers(&*disk)?;
+        let Some((last, full)) = numbers.split_last() else {
+            return Err(StoreError::Corrupt {
+                place: name(1),
+                what: "expected a log, found no segment".to_owned(),
+            });
+        };
+        let mut sealed = Vec::with_capacity(full.len());
+        let mut next = 1;
+        for number in full {
+            let segment = Segment::open_read(&*disk, *number, write)?;
+            let (first, end) = ends(&segment)?.unwrap_or((0, 0));
+            follows(next, first, *number)?;
+            next = end + 1;
+            sealed.push((first, segment));
+        }
+        let hot = if write {
+            Segment::open(&*disk, *last)?
+        } else {
+            Segment::open_read(&*disk, *last, false)?
+        };
+        if let Some((first, _)) = ends(&hot)? {
+            follows(next, first, *last)?;
+        }
+        Ok(Self::with(
+            disk,
+            segment_bytes,
+            State {
+                sealed,
+                hot: Some(hot),
+                hot_first: next,
+            },
+        ))
+    }
+
+    fn with(disk: Arc<dyn Disk>, segment_bytes: u64, state: State) -> Self {
+        Self {
+            disk,
+            segment_bytes,
+            state: RwLock::new(state),
+        }
+    }
+
+    /// The last event's place.
+    pub fn last(&self) -> Result<LogCursor, StoreError> {
+        let state = self.state();
+        let mut segments = state
+            .hot
+            .iter()
+            .chain(state.sealed.iter().rev().map(|(_, segment)| segment));
+        let found = segments.find_map(|segment| last(segment).transpose());
+        found.unwrap_or(Ok(LogCursor::START))
+    }
+
+    /// The frame at a sequence.
+    pub fn frame(&self, sequence: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        let state = self.state();
+        let Some(segment) = state.segment_of(sequence)? else {
+            return Ok(None);
+        };
+        segment.read(|transaction| {
+            let table = transaction.open_table(LOG)?;
+            Ok(table.get(sequence)?.map(|row| row.value().to_vec()))
+        })
+    }
+
+    /// Some frames from a sequence on, in order; empty at the end of the log.
+    pub fn chunk(&self, from: u64) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+        let state = self.state();
+        let Some(segment) = state.segment_of(from)? else {
+            return Ok(Vec::new());
+        };
+        segment.read(|transaction| {
+            let table = transaction.open_table(LOG)?;
+            let mut frames = Vec::new();
+            let mut size = 0;
+            for row in table.range(from..)? {
+                let (key, value) = row?;
+                size += value.value().len();
+                frames.push((key.value(), value.value().to_vec()));
+                if size >= CHUNK_BYTES || frames.len() >= CHUNK_FRAMES {
+                    break;
+                }
+            }
+            Ok(frames)
+        })
+    }
+
+    /// Commits frames at the right edge, durably.
+    pub fn append(&self, first: u64, frames: &Frames) -> Result<(), LogFault> {
+        let state = self.state();
+        let Some(hot) = &state.hot else {
+            let why = "the log's last segment could not be opened again".to_owned();
+            return Err(LogFault {
+                copy: false,
+                error: StoreError::ReadOnly { why },
+            });
+        };
+        let doing = format!("append to {}", name(hot.number));
+        let committed = catch_unwind(AssertUnwindSafe(|| commit(hot, first, frames)));
+        let fault = hot.watched.fault();
+        match committed {
+            Ok(Ok(())) => Ok(()),
+            // Without a word from below (a panic, or redb's own refusal) the file gets the stricter cure.
+            Ok(Err(cause)) => {
+                let copy = fault
+                    .as_ref()
+                    .is_none_or(|fault| fault.failed == Failed::Sync);
+                let error = fault.map_or_else(
+                    || StoreError::redb(&doing, cause),
+                    |fault| StoreError::io(&doing, &io::Error::new(fault.kind, fault.what)),
+                );
+                Err(LogFault { copy, error })
+            }
+            Err(_) => {
+                let what = format!("{doing}: the storage engine panicked");
+                Err(LogFault {
+                    copy: true,
+                    error: StoreError::Io { what },
+                })
+            }
+        }
+    }
+
+    /// Closes the hot segment and opens it again, as a copy if the file is not to be trusted. On success what is
+    /// then seen in the log is durable. On an error the log is left readable from memory if it can be.
+    pub fn reopen(&self, copy: bool) -> Result<(), StoreError> {
+        let mut state = self.state_mut();
+        let number = state
+            .hot
+            .as_ref()
+            .map_or(1 + state.sealed.len() as u64, |hot| hot.number);
+        close(state.hot.take());
+        let in_place = match copy {
+            true => None,
+            false => Segment::open(&*self.disk, number)
+                .ok()
+                .filter(|hot| hot.watched.sync_data().is_ok()),
+        };
+        let opened = match in_place {
+            Some(hot) => Ok(hot),
+            None => replace(&*self.disk, number).and_then(|()| Segment::open(&*self.disk, number)),
+        };
+        match opened {
+            Ok(hot) => {
+                state.hot = Some(hot);
+                Ok(())
+            }
+            Err(error) => {
+                state.hot = Segment::open_copy(&*self.disk, number).ok();
+                Err(error)
+            }
+        }
+    }
+
+    /// Seals the hot segment and begins a new one, if it has grown to the bound. If the new one cannot be made (a full
+    /// disk), the old one stays in use and the answer is false; an error means that the old one can no longer be read.
+    pub fn roll_over(&self) -> Result<bool, StoreError> {
+        let (number, rows) = {
+            let state = self.state();
+            let Some(hot) = &state.hot else {
+                return Ok(false);
+            };
+            let size = hot
+                .watched
+                .len()
+                .map_err(|cause| StoreError::io(&name(hot.number), &cause))?;
+            if size < self.segment_bytes {
+                return Ok(false);
+            }
+            (hot.number, ends(hot)?)
+        };
+        let Some((first, last)) = rows else {
+            return Ok(false);
+        };
+        let fresh = match Segment::create(&*self.disk, number + 1) {
+            Ok(fresh) => fresh,
+            Err(error) => {
+                tracing::warn!(%error, segment = number, "the segment is over its bound and stays in use");
+                return Ok(false);
+            }
+        };
+        let mut state = self.state_mut();
+        close(state.hot.replace(fresh));
+        let sealed = match Segment::open_read(&*self.disk, number, true) {
+            Ok(sealed) => sealed,
+            Err(_) => Segment::open_copy(&*self.disk, number)?,
+        };
+        state.sealed.push((first, sealed));
+        state.hot_first = last + 1;
+        Ok(true)
+    }
+
+    /// Removes what a crash left under temporary names.
+    pub fn sweep(disk: &dyn Disk) -> Result<(), StoreError> {
+        let names = disk
+            .list()
+            .map_err(|cause| StoreError::io("list the store", &cause))?;
+        let leftovers: Vec<_> = names
+            .into_iter()
+            .filter(|name| name.ends_with(UNFINISHED))
+            .collect();
+        for name in &leftovers {
+            disk.remove(name)
+                .map_err(|cause| StoreError::io(&format!("remove {name}"), &cause))?;
+        }
+        match leftovers.is_empty() {
+            true => Ok(()),
+            false => disk
+                .sync_directory()
+                .map_err(|cause| StoreError::io("sync the store's directory", &cause)),
+        }
+    }
+
+    fn state(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state_mut(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn segment_of(&self, sequence: u64) -> Result<Option<&Segment>, StoreError> {
+        if sequence == 0 {
+            return Ok(None);
+        }
+        if sequence >= self.hot_first {
+            let lost = || StoreError::ReadOnly {
+                why: "the log's last segment cannot be read until the store is reopened".to_owned(),
+            };
+            return self.hot.as_ref().map(Some).ok_or_else(lost);
+        }
+        let after = self.sealed.partition_point(|(first, _)| *first <= sequence);
+        Ok(after.checked_sub(1).map(|at| &self.sealed[at].1))
+    }
+}
+
+fn commit(hot: &Segment, first: u64, frames: &Frames) -> Result<(), redb::Error> {
+    let Some(db) = hot.writable() else {
+        return Err(redb::Error::DatabaseClosed);
+    };
+    let mut transaction = db.begin_write()?;
+    careful(&mut transaction);
+    {
+        let mut table = transaction.open_table(LOG)?;
+        for (sequence, frame) in (first..).zip(frames.iter()) {
+            table.insert(sequence, frame)?;
+        }
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+/// Drops a segment; what redb says or does on the way out of a broken file is of no account.
+fn close(segment: Option<Segment>) {
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(segment)));
+}
+
+/// Puts a synced copy of a segment in its place.
+fn replace(disk: &dyn Disk, number: u64) -> Result<(), StoreError> {
+    let name = name(number);
+    let unfinished = format!("{name}{UNFINISHED}");
+    let copied = || -> io::Result<()> {
+        let from: Watched = segment::existing(disk, &name, false)?;
+        segment::copy(&from, &*disk.create(&unfinished)?)?;
+        finish(disk, &unfinished, &name)
+    };
+    copied().map_err(|cause| {
+        drop(disk.remove(&unfinished));
+        StoreError::io(&format!("copy {name} after a storage error"), &cause)
+    })
+}
+
+fn numbers(disk: &dyn Disk) -> Result<Vec<u64>, StoreError> {
+    let names = disk
+        .list()
+        .map_err(|cause| StoreError::io("list the store", &cause))?;
+    let mut numbers: Vec<u64> = names
+        .iter()
+        .filter_map(|name| segment::number(name))
+        .collect();
+    numbers.sort_unstable();
+    match (1..)
+        .zip(&numbers)
+        .find(|(expected, found)| expected != *found)
+    {
+        Some((missing, _)) => Err(StoreError::Corrupt {
+            place: name(missing),
+            what: "the segment is missing".to_owned(),
+        }),
+        None => Ok(numbers),
+    }
+}
+
+fn follows(expected: u64, found: u64, number: u64) -> Result<(), StoreError> {
+    if expected == found {
+        return Ok(());
+    }
+    let what = format!("expected its first event at sequence {expected}, found {found}");
+    Err(StoreError::Corrupt {
+        place: name(number),
+        what,
+    })
+}
+
+/// The first and the last sequence of a segment; none if it is empty.
+fn ends(segment: &Segment) -> Result<Option<(u64, u64)>, StoreError> {
+    segment.read(|transaction| {
+        let table = transaction.open_table(LOG)?;
+        let first = table.first()?.map(|(key, _)| key.value());
+        let last = table.last()?.map(|(key, _)| key.value());
+        Ok(first.zip(last))
+    })
+}
+
+fn last(segment: &Segment) -> Result<Option<LogCursor>, StoreError> {
+    let row = segment.read(|transaction| {
+        let table = transaction.open_table(LOG)?;
+        Ok(table
+            .last()?
+            .map(|(key, value)| (key.value(), value.value().to_vec())))
+    })?;
+    let Some((sequence, bytes)) = row else {
+        return Ok(None);
+    };
+    let frame =
+        Frame::decode_unhashed(&bytes).map_err(|cause| StoreError::event(sequence, cause))?;
+    Ok(Some(LogCursor {
+        sequence,
+        hash: frame.hash,
+    }))
+}

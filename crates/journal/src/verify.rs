@@ -1,0 +1,409 @@
+//! Verification: every event from the first on, and every projection rebuilt from nothing and compared.
+//!
+//! Invariant: it trusts neither the index nor the view, names what and where is wrong, and changes nothing. The
+//! owners' markers and the outbox cursors are not compared: the log does not determine them. Called by the journal.
+
+use aiws::error::Code;
+use aiws::id::StreamId;
+use praxis_journal_format::chain::Chain;
+use praxis_journal_format::{FormatError, Frame, Sealed};
+use praxis_model::event::Head;
+use praxis_model::stream::Subject;
+use praxis_model::table::{Launch, launches};
+
+use crate::append::RequestKey;
+use crate::conditions::Lookup;
+use crate::error::StoreError;
+use crate::index::Snapshot;
+use crate::ledger::{IndexCell, usable};
+use crate::limits::VERIFY_FINDINGS;
+use crate::log::Log;
+use crate::rows::LogCursor;
+use crate::tables::Table;
+use crate::view::{Dirty, View, identities};
+
+mod compare;
+
+/// What a verification found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifyReport {
+    /// How many events were read.
+    pub events: u64,
+    /// Where the log ends.
+    pub last: LogCursor,
+    /// Where every stream ends.
+    pub heads: Vec<(StreamId, Head)>,
+    /// The sequence that the index covers; none if there is no index.
+    pub index_sequence: Option<u64>,
+    /// What is wrong, in the order of the log; the first [`VERIFY_FINDINGS`].
+    pub findings: Vec<Finding>,
+    /// How many more findings there were.
+    pub more: u64,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The code of what it means for the store.
+    pub code: Code,
+    /// The log sequence; none for what is not about one event.
+    pub sequence: Option<u64>,
+    /// The stream, where it is known.
+    pub stream: Option<StreamId>,
+    /// The revision in the stream, where it is known.
+    pub revision: Option<u64>,
+    /// What was expected and what was found.
+    pub what: String,
+}
+
+impl VerifyReport {
+    /// Whether nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    fn add(&mut self, finding: Finding) {
+        match self.findings.len() < VERIFY_FINDINGS {
+            true => self.findings.push(finding),
+            false => self.more += 1,
+        }
+    }
+
+    fn whole(&mut self, code: Code, what: impl Into<String>) {
+        self.add(Finding {
+            code,
+            sequence: None,
+            stream: None,
+            revision: None,
+            what: what.into(),
+        });
+    }
+}
+
+/// Reads the log up to the view's cursor and compares.
+pub(crate) fn run(
+    log: &Log,
+    cell: &IndexCell,
+    view: &View,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<VerifyReport, StoreError> {
+    let index = usable(cell).map(|index| index.snapshot()).transpose();
+    let end = view.sequence();
+    let mut walk = Walk::new(view);
+    match index {
+        Ok(index) => walk.begin(index),
+        Err(error) => walk.report.whole(error.code(), error.to_string()),
+    }
+    let mut next = 1;
+    while next <= end {
+        let chunk = match log.chunk(next) {
+            Ok(chunk) if !chunk.is_empty() => chunk,
+            Ok(_) => break,
+            Err(error) => {
+                walk.missing(next, end, &error.to_string());
+                return Ok(walk.report);
+            }
+        };
+        for (sequence, bytes) in chunk
+            .into_iter()
+            .take_while(|(sequence, _)| *sequence <= end)
+        {
+            if sequence > next {
+                walk.missing(next, sequence - 1, "the events are not in the log");
+            }
+            walk.event(sequence, &bytes)?;
+            next = sequence + 1;
+        }
+        progress(next - 1, end);
+    }
+    if next <= end {
+        walk.missing(next, end, "the events are not in the log");
+    }
+    walk.finish(view)
+}
+
+/// The state of one verification.
+struct Walk {
+    report: VerifyReport,
+    chain: Chain,
+    /// The projections so far; none once an event could not be folded.
+    fold: Option<View>,
+    dirty: Dirty,
+    index: Option<Snapshot>,
+    requests: u64,
+    identities: u64,
+}
+
+impl Walk {
+    fn new(view: &View) -> Self {
+        let report = VerifyReport {
+            events: 0,
+            last: LogCursor::START,
+            heads: Vec::new(),
+            index_sequence: None,
+            findings: Vec::new(),
+            more: 0,
+        };
+        let mut walk = Self {
+            report,
+            chain: Chain::new(),
+            fold: Some(View::default()),
+            dirty: Dirty::default(),
+            index: None,
+            requests: 0,
+            identities: 0,
+        };
+        // A store that was opened read-only for a reason says it first.
+        if let Some(why) = view
+            .read_only
+            .as_ref()
+            .filter(|why| !matches!(why, StoreError::ReadOnly { .. }))
+        {
+            walk.report.whole(why.code(), why.to_string());
+        }
+        walk
+    }
+
+    fn begin(&mut self, index: Option<Snapshot>) {
+        let Some(index) = index else { return };
+        match index.cursor() {
+            Ok(cursor) => {
+                self.report.index_sequence = Some(cursor.sequence);
+                self.index = Some(index);
+                if cursor.sequence == 0 {
+                    self.compare_index();
+                }
+            }
+            Err(error) => self.report.whole(error.code(), error.to_string()),
+        }
+    }
+
+    fn event(&mut self, sequence: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        self.report.events += 1;
+        let (frame, sealed) = match open(bytes) {
+            Ok(opened) => opened,
+            Err(cause) => {
+                let place = glimpse(bytes);
+                let (stream, revision) = place.unzip();
+                let (code, what) = (cause.code(), cause.to_string());
+                self.report.add(Finding {
+                    code,
+                    sequence: Some(sequence),
+                    stream,
+                    revision,
+                    what,
+                });
+                self.chain.skip(sequence);
+                self.fold = None;
+                return Ok(());
+            }
+        };
+        if let Err(error) = self.chain.accept(sequence, &sealed) {
+            self.at(
+                sequence,
+                &sealed,
+                Code::ChainBroken,
+                error.fault.to_string(),
+            );
+            self.chain.resume(sequence, &sealed);
+        }
+        self.report.last = LogCursor {
+            sequence,
+            hash: sealed.hash,
+        };
+        self.fold(sequence, &sealed, &frame);
+        self.keys(sequence, &sealed)?;
+        if self.report.index_sequence == Some(sequence) {
+            self.compare_index();
+        }
+        Ok(())
+    }
+
+    /// Folds the event and checks what the writer's conditions promised about it.
+    fn fold(&mut self, sequence: u64, sealed: &Sealed, frame: &Hints) {
+        let Some(mut fold) = self.fold.take() else {
+            return;
+        };
+        let event = &sealed.event;
+        let previous = fold.head(&event.stream).map_or(0, |row| row.sequence);
+        if frame.previous != previous {
+            let what = format!(
+                "expected its stream's previous event at {previous}, the frame says {}",
+                frame.previous
+            );
+            self.at(sequence, sealed, Code::StoreCorrupt, what);
+        }
+        if launches(event.kind) == Launch::InRun {
+            let owner = fold.owner(&event.subject.stream()).map(|row| row.epoch);
+            if event.owner_epoch.map(|epoch| epoch.0) != owner {
+                let what = format!(
+                    "it launches work under epoch {:?}, the run's is {owner:?}",
+                    event.owner_epoch
+                );
+                self.at(sequence, sealed, Code::StaleOwner, what);
+            }
+        }
+        if launches(event.kind) != Launch::Nothing {
+            let mission = Subject::mission(event.subject.mission_id.clone());
+            if !fold.gates(&mission).is_empty() || !fold.gates(&event.subject).is_empty() {
+                self.at(
+                    sequence,
+                    sealed,
+                    Code::HoldActive,
+                    "it launches work behind a closed gate".to_owned(),
+                );
+            }
+        }
+        match fold.apply(sealed, frame.boot, &mut self.dirty) {
+            Ok(()) => {
+                // Requests and identities are checked row by row, so that memory stays small.
+                fold.settle_all_keys();
+                self.dirty = Dirty::default();
+                self.fold = Some(fold);
+            }
+            Err(what) => {
+                let what = format!("{what}; the projections after it were not compared");
+                self.at(sequence, sealed, Code::StoreCorrupt, what);
+            }
+        }
+    }
+
+    fn keys(&mut self, sequence: u64, sealed: &Sealed) -> Result<(), StoreError> {
+        let event = &sealed.event;
+        let Some(index) = self.index.as_ref().filter(|_| {
+            self.report
+                .index_sequence
+                .is_some_and(|end| sequence <= end)
+        }) else {
+            return Ok(());
+        };
+        let mut wrong = Vec::new();
+        if let Some(key) = RequestKey::of(event).filter(|_| event.part.k.0 == 1) {
+            self.requests += 1;
+            match index.request(&key)? {
+                Some(row) if row.sequence == sequence && row.digest == event.request_digest => {}
+                found => wrong.push(format!(
+                    "the index has {found:?} for request {}",
+                    key.request_id
+                )),
+            }
+        }
+        for (key, row) in identities(event, sequence) {
+            self.identities += 1;
+            let found = index.identity(&key)?;
+            if found.as_ref() != Some(&row) {
+                wrong.push(format!(
+                    "the index has {found:?} for {:?} {}",
+                    key.kind, key.key
+                ));
+            }
+        }
+        wrong
+            .into_iter()
+            .for_each(|what| self.at(sequence, sealed, Code::StoreCorrupt, what));
+        Ok(())
+    }
+
+    fn compare_index(&mut self) {
+        let (Some(fold), Some(index)) = (&self.fold, &self.index) else {
+            return;
+        };
+        let compared = compare::index(fold, index);
+        let counted = [
+            (Table::Requests, self.requests),
+            (Table::Identities, self.identities),
+        ];
+        let mut wrong = compared.unwrap_or_else(|error| vec![error.to_string()]);
+        for (table, expected) in counted {
+            match index.count(table) {
+                Ok(found) if found == expected => {}
+                Ok(found) => wrong.push(format!(
+                    "index table {}: expected {expected} rows, found {found}",
+                    table.name()
+                )),
+                Err(error) => wrong.push(error.to_string()),
+            }
+        }
+        wrong
+            .into_iter()
+            .for_each(|what| self.report.whole(Code::StoreCorrupt, what));
+    }
+
+    fn missing(&mut self, from: u64, to: u64, what: &str) {
+        let what = format!("expected events {from} to {to}: {what}");
+        self.report.add(Finding {
+            code: Code::TailLost,
+            sequence: Some(from),
+            stream: None,
+            revision: None,
+            what,
+        });
+        self.chain.skip(to);
+        self.fold = None;
+    }
+
+    fn at(&mut self, sequence: u64, sealed: &Sealed, code: Code, what: String) {
+        let (stream, revision) = (
+            Some(sealed.event.stream.clone()),
+            Some(sealed.event.revision.0),
+        );
+        self.report.add(Finding {
+            code,
+            sequence: Some(sequence),
+            stream,
+            revision,
+            what,
+        });
+    }
+
+    fn finish(mut self, view: &View) -> Result<VerifyReport, StoreError> {
+        if self
+            .report
+            .index_sequence
+            .is_some_and(|end| end > view.sequence())
+        {
+            self.report.whole(
+                Code::TailLost,
+                "the index covers more events than the log has",
+            );
+        }
+        if let Some(fold) = &self.fold {
+            let wrong = compare::views(fold, view);
+            wrong
+                .into_iter()
+                .for_each(|what| self.report.whole(Code::InternalStore, what));
+        }
+        self.report.heads = self
+            .chain
+            .heads()
+            .map(|(stream, head)| (stream.clone(), *head))
+            .collect();
+        Ok(self.report)
+    }
+}
+
+/// What a frame says beside its event.
+struct Hints {
+    previous: u64,
+    boot: u64,
+}
+
+fn open(bytes: &[u8]) -> Result<(Hints, Sealed), FormatError> {
+    let frame = Frame::decode(bytes)?;
+    let sealed = Sealed::from_frame(&frame)?;
+    Ok((
+        Hints {
+            previous: frame.previous,
+            boot: frame.boot,
+        },
+        sealed,
+    ))
+}
+
+/// Which event a damaged frame says it is, if it can still be read.
+fn glimpse(bytes: &[u8]) -> Option<(StreamId, u64)> {
+    let frame = Frame::decode_unhashed(bytes).ok()?;
+    let value = aiws::strict::parse_with_limit(frame.bytes, aiws::limits::MAX_EVENT_BYTES).ok()?;
+    let stream = StreamId::new(value.get("stream")?.as_str()?).ok()?;
+    Some((stream, value.get("revision")?.as_str()?.parse().ok()?))
+}
