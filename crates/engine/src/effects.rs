@@ -1,0 +1,152 @@
+//! Effect workers: one task per attempt, from the durable DISPATCHED to the report.
+//!
+//! Invariant: the adapter is called at most once per attempt, only while the epoch that dispatched it is current,
+//! and whatever happens to the call becomes a report to whoever owns the run then. Started by the scheduler.
+
+use std::sync::Arc;
+
+use aiws::error::Error;
+use aiws::id::{ActivationId, AttemptId, NodeId};
+use aiws::object;
+use praxis_model::run::RunState;
+use praxis_model::stream::Subject;
+use praxis_sync::fence::Fence;
+use tokio::sync::oneshot;
+
+use crate::adapter::{Adapter, EffectCall, EffectOutcome, EffectReport, Input, Lookup};
+use crate::capability::Capability;
+use crate::core::Core;
+use crate::error::{actor_lost, closing};
+use crate::gather::Copies;
+use crate::limits::REPORT_DELIVERIES;
+use crate::message::RunMessage;
+use crate::supervisor;
+
+/// Starts the worker of a dispatched attempt.
+pub(crate) fn start(core: &Arc<Core>, subject: &Subject, fence: Arc<Fence>, adapter: Arc<dyn Adapter>, call: EffectCall) {
+    let key = (subject.clone(), call.attempt_id.clone());
+    let (core, guard) = (Arc::clone(core), core.work.enter(Some(key)));
+    tokio::spawn(async move {
+        let (subject, attempt_id) = (subject_of(&call), call.attempt_id.clone());
+        let report = try_once(&core, &fence, adapter, call).await;
+        let delivered = async { deliver(&core, &subject, Capability::system(CLASS)?, &attempt_id, report).await };
+        if let Err(error) = delivered.await {
+            tracing::error!(attempt = %attempt_id, code = error.code().name(), message = %error.message, "a report was lost");
+        }
+        drop(guard);
+    });
+}
+
+const CLASS: &str = crate::capability::CLASS_SCHEDULER;
+
+/// Calls the adapter, unless the run has another owner already; a panic in it becomes an uncertain report.
+async fn try_once(core: &Core, fence: &Fence, adapter: Arc<dyn Adapter>, call: EffectCall) -> EffectReport {
+    if !fence.holds(call.epoch) {
+        let evidence = object! { "called": false, "epoch": call.epoch.to_string(), "current": fence.current().to_string() };
+        return EffectReport { outcome: EffectOutcome::NotApplied, evidence };
+    }
+    // A task of its own, so that a panic ends there and nowhere else.
+    let called = tokio::spawn(async move { adapter.call(call).await });
+    core.work.keep(called.abort_handle());
+    match called.await {
+        Ok(report) => report,
+        Err(error) if error.is_panic() => EffectReport::uncertain("the adapter panicked"),
+        Err(_) => EffectReport::uncertain("the adapter was stopped before it answered"),
+    }
+}
+
+/// Starts a look-up of an attempt that nobody can say the outcome of.
+pub(crate) fn look_up(core: &Arc<Core>, subject: &Subject, adapter: Arc<dyn Adapter>, call: EffectCall) {
+    let (core, guard) = (Arc::clone(core), core.work.enter(None));
+    let subject = subject.clone();
+    tokio::spawn(async move {
+        let attempt_id = call.attempt_id.clone();
+        let asked = tokio::spawn(async move { adapter.lookup(&call).await });
+        core.work.keep(asked.abort_handle());
+        let found = asked.await.unwrap_or_else(|_| Lookup::Inconclusive { why: "the look-up panicked".to_owned() });
+        if let Some(entry) = core.directory.run(&subject) {
+            // An owner that starts later looks again by itself.
+            let _ = entry.actor.cast(RunMessage::LookedUp { attempt_id, found: Box::new(found) });
+        }
+        drop(guard);
+    });
+}
+
+/// Hands a report to whoever owns the run, until an owner answered (T-18).
+pub(crate) async fn deliver(
+    core: &Arc<Core>,
+    subject: &Subject,
+    capability: Capability,
+    attempt_id: &AttemptId,
+    report: EffectReport,
+) -> Result<(), Error> {
+    for _ in 0..REPORT_DELIVERIES {
+        if core.is_closing() {
+            return Err(closing());
+        }
+        let entry = supervisor::ensure_run(core, subject).await?;
+        let (reply, answered) = oneshot::channel();
+        let message = RunMessage::Report {
+            capability: Box::new(capability.clone()),
+            attempt_id: attempt_id.clone(),
+            report: Box::new(report.clone()),
+            reply,
+        };
+        if entry.actor.cast(message).is_ok()
+            && let Ok(answer) = answered.await
+        {
+            return answer;
+        }
+    }
+    Err(actor_lost())
+}
+
+/// The call of an attempt as the run's state has it, with verified copies of its inputs; none where the attempt
+/// is not of a node.
+pub(crate) fn call_of(core: &Core, state: &RunState, attempt_id: &AttemptId, copies: &Copies) -> Option<EffectCall> {
+    let attempt = state.attempts.get(attempt_id)?;
+    let operation = state.operations.get(&attempt.operation_id)?;
+    let number = operation.attempts.iter().position(|id| id == attempt_id)?;
+    Some(EffectCall {
+        mission_id: state.subject.mission_id.clone(),
+        run_id: state.subject.run_id.clone()?,
+        node_id: operation.node_id.clone()?,
+        operation_id: operation.operation_id.clone(),
+        attempt_id: attempt_id.clone(),
+        attempt_number: number as u64 + 1,
+        epoch: attempt.epoch.get(),
+        action: operation.action.clone(),
+        amount: attempt.reserved,
+        inputs: operation.activation_id.as_ref().map(|id| inputs(state, id, copies)).unwrap_or_default(),
+        artifacts: Arc::clone(&core.artifacts),
+    })
+}
+
+/// What an activation consumed, with the copies that were verified for this dispatch.
+fn inputs(state: &RunState, activation_id: &ActivationId, copies: &Copies) -> Vec<Input> {
+    let Some(consumption) = state.consumptions.get(activation_id) else { return Vec::new() };
+    let mut inputs = Vec::new();
+    for input in &consumption.inputs {
+        let Some(committed) = state.manifests.get(&input.handoff.handoff_id) else { continue };
+        let Some(delivery) = state.deliveries.get(&input.delivery_id) else { continue };
+        let artifacts = committed.manifest.artifacts.iter();
+        inputs.push(Input {
+            port: delivery.record.recipient.input_port.clone(),
+            manifest: Arc::clone(&committed.manifest),
+            artifacts: artifacts
+                .filter_map(|artifact| copies.get(&artifact.digest).map(|bytes| (artifact.clone(), Arc::clone(bytes))))
+                .collect(),
+        });
+    }
+    inputs
+}
+
+/// The operation of a node's current activation.
+pub(crate) fn operation_of<'a>(state: &'a RunState, node: &NodeId) -> Option<&'a aiws::record::Operation> {
+    let activation = &state.nodes.get(node)?.activation_id;
+    state.operations.values().find(|operation| operation.activation_id.as_ref() == Some(activation))
+}
+
+fn subject_of(call: &EffectCall) -> Subject {
+    Subject::run(call.mission_id.clone(), call.run_id.clone())
+}

@@ -1,0 +1,307 @@
+//! Facts gathering: what a command's decision needs beyond state and command.
+//!
+//! Invariant: every fact comes from the host's ports or the journal's published view, never from the request
+//! (HC-ENV.6, CRD-2); registers come with the revision that the append will pin. Called by hop 1.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use aiws::decimal::{Dec, U64};
+use aiws::digest::Digest;
+use aiws::error::{Code, Error, Stage};
+use aiws::id::{ActivationId, GrantId, Id, PolicyId};
+use aiws::record::{Artifact, Ref};
+use aiws::token::ClaimToken;
+use praxis_artifacts::{ArtifactError, read_verified};
+use praxis_model::command::{Body, Command};
+use praxis_model::facts::{Facts, MaterialError, VerifiedMaterial};
+use praxis_model::mission::MissionState;
+use praxis_model::register::{RegisterKey, RegisterKind, RegisterRead};
+use praxis_model::run::RunState;
+use praxis_model::stream::Subject;
+use praxis_model::{draft, table};
+
+use crate::capability::{CLASS_LOST_READ_RULE, Capability};
+use crate::core::Core;
+use crate::error::actor_lost;
+use crate::limits::INPUT_BYTES;
+use crate::message::{Request, What};
+use crate::ports::{Ask, Authorization, Draft};
+
+/// Verified copies of material, by digest.
+pub(crate) type Copies = BTreeMap<Digest, Arc<[u8]>>;
+
+/// A command with its facts, ready to be decided.
+pub(crate) struct Gathered {
+    pub(crate) command: Command,
+    pub(crate) facts: Facts,
+    /// Verified copies of what was read, for the effect that may follow.
+    pub(crate) bytes: Copies,
+    /// The token that a claim hands out.
+    pub(crate) token: Option<ClaimToken>,
+}
+
+/// Facts for a run's command.
+pub(crate) async fn run(core: &Arc<Core>, state: &Arc<RunState>, request: &Request) -> Result<Gathered, Error> {
+    let mut facts = base(core, &state.subject, request, state.last_ms)?;
+    let mut command = command(state, request, &facts)?;
+    let (draft, now_ms) = (draft_of(&request.what), facts.now_ms);
+    let ask = Ask {
+        capability: &request.capability,
+        command: &command.body,
+        subject: &state.subject,
+        run: Some(state),
+        mission: None,
+        now_ms,
+        draft_admission: draft,
+    };
+    let answer = core.authorizer.authorize(&ask);
+    settle_authority(&mut facts, &request.capability, answer)?;
+    if request.capability.is_engine() && facts.decision_class == CLASS_LOST_READ_RULE {
+        // The engine acts in the name of the human who approved the contract's rule (T-20).
+        facts.decision_ref = state.contract.lost_reads.as_ref().map(|rule| rule.decision_ref.clone());
+    }
+    facts.registers = grant_reads(core, state, &command.body, &facts);
+    if let What::Intent { intent, .. } = &request.what {
+        command.body = draft::command(state, intent, &facts)?;
+    }
+    let mut bytes = BTreeMap::new();
+    if is_current(state, &command) {
+        bytes = materials(core, artifacts_of(state, &command.body), &mut facts).await?;
+    }
+    let token = claim_token(core, state, &command.body, request)?;
+    facts.claim_fingerprint = token.as_ref().map(ClaimToken::fingerprint);
+    // Read again after the material: a slow read must not stretch a lease or an approval (CRD-3, T-30).
+    facts.now_ms = core.now_ms().max(state.last_ms);
+    Ok(Gathered { command, facts, bytes, token })
+}
+
+/// Facts for a mission's command.
+pub(crate) fn mission(
+    core: &Arc<Core>,
+    subject: &Subject,
+    state: Option<&MissionState>,
+    request: &Request,
+) -> Result<Gathered, Error> {
+    let last_ms = state.map_or(0, |state| state.last_ms);
+    let mut facts = base(core, subject, request, last_ms)?;
+    let command = match &request.what {
+        What::Strict(command) => command.clone(),
+        What::Intent { intent: praxis_model::command::Intent::Command { body }, .. } => Command {
+            mission_id: subject.mission_id.clone(),
+            run_id: None,
+            request_id: request.request_id.clone(),
+            request_digest: request.digest,
+            expected_revision: None,
+            owner_epoch: None,
+            body: body.clone(),
+        },
+        What::Intent { .. } => return Err(Error::schema("/intent", "expected a mission's command, found a run's intent")),
+    };
+    let ask = Ask {
+        capability: &request.capability,
+        command: &command.body,
+        subject,
+        run: None,
+        mission: state,
+        now_ms: facts.now_ms,
+        draft_admission: None,
+    };
+    let answer = core.authorizer.authorize(&ask);
+    settle_authority(&mut facts, &request.capability, answer)?;
+    Ok(Gathered { command, facts, bytes: BTreeMap::new(), token: None })
+}
+
+/// Facts before anybody was asked: nothing is allowed in them.
+fn base(core: &Core, subject: &Subject, request: &Request, last_ms: u64) -> Result<Facts, Error> {
+    let nothing = Ref { id: Id::new("none")?, revision: Dec::ZERO };
+    let Authorization { allowed, actor_id, actor_kind, policy, decision_class, .. } =
+        Authorization::refused(&request.capability, nothing);
+    let now_ms = core.now_ms().max(last_ms);
+    let admissions = draft_of(&request.what).map(|draft| (draft.admission_ref.clone(), draft.proposal.clone()));
+    Ok(Facts {
+        allowed,
+        actor_id,
+        actor_kind,
+        policy,
+        decision_class,
+        decision_ref: None,
+        authorized_at_ms: now_ms,
+        now_ms,
+        materials: BTreeMap::new(),
+        material_errors: BTreeMap::new(),
+        // A first draft may look at what was proposed; the host's answer replaces it before anything is decided.
+        admissions: admissions.into_iter().collect(),
+        registers: Vec::new(),
+        account: core.account(&subject.mission_id),
+        outer_gates: core.outer_gates(&subject.mission_id),
+        clear_evidence: request.stored_evidence.clone(),
+        restart_allowed: false,
+        claim_fingerprint: None,
+        recovery_authority: false,
+    })
+}
+
+/// The command as it is decided, if nothing moves.
+fn command(state: &RunState, request: &Request, facts: &Facts) -> Result<Command, Error> {
+    match &request.what {
+        What::Strict(command) => Ok(command.clone()),
+        What::Intent { intent, .. } => Ok(Command {
+            mission_id: state.subject.mission_id.clone(),
+            run_id: state.subject.run_id.clone(),
+            request_id: request.request_id.clone(),
+            request_digest: request.digest,
+            expected_revision: Some(Dec::from(state.head.revision)),
+            owner_epoch: Some(Dec::from_u64(state.epoch)),
+            body: draft::command(state, intent, facts)?,
+        }),
+    }
+}
+
+/// Puts the host's answer in the facts. An answer for somebody else than who asked is a refusal.
+fn settle_authority(facts: &mut Facts, capability: &Capability, answer: Authorization) -> Result<(), Error> {
+    if answer.actor_id != *capability.actor_id() {
+        return Err(Error::new(
+            Code::AuthorizationDenied,
+            "expected the authorizer to answer for the principal that asked, found another one; nothing is allowed",
+        )
+        .in_stage(Stage::Authority));
+    }
+    facts.allowed = answer.allowed;
+    facts.actor_kind = answer.actor_kind;
+    facts.policy = answer.policy;
+    facts.decision_class =
+        if capability.is_engine() { capability.class().to_owned() } else { answer.decision_class };
+    facts.decision_ref = answer.decision_ref;
+    facts.admissions = answer.admissions;
+    facts.clear_evidence.extend(answer.clear_evidence);
+    facts.restart_allowed = answer.restart_allowed;
+    facts.recovery_authority = answer.recovery_authority;
+    Ok(())
+}
+
+fn draft_of(what: &What) -> Option<&Draft> {
+    match what {
+        What::Strict(_) => None,
+        What::Intent { draft, .. } => draft.as_ref(),
+    }
+}
+
+/// Registers that the command's row says it reads, as published.
+fn grant_reads(core: &Core, state: &RunState, body: &Body, facts: &Facts) -> Vec<RegisterRead> {
+    let mut reads = Vec::new();
+    for kind in table::row(body.kind()).reads {
+        let keys: BTreeSet<Id> = match kind {
+            RegisterKind::Grant => grants_of(state, body, facts).iter().map(GrantId::as_id).collect(),
+            RegisterKind::Contract => BTreeSet::from([state.subject.mission_id.as_id()]),
+            RegisterKind::RunAdmission | RegisterKind::RunOutcome => {
+                state.subject.run_id.iter().map(aiws::id::RunId::as_id).collect()
+            }
+        };
+        let mission_id = &state.subject.mission_id;
+        reads.extend(keys.into_iter().map(|key| core.register(RegisterKey { mission_id: mission_id.clone(), kind: *kind, key })));
+    }
+    reads
+}
+
+/// The grants that a launching command rests on.
+fn grants_of(state: &RunState, body: &Body, facts: &Facts) -> BTreeSet<GrantId> {
+    let of_operation = |id| state.operations.get(id).map(|operation| operation.grant_id.clone());
+    match body {
+        Body::AdmitConsumer(body) => {
+            let admitted = body.consumption.admission_ref.as_ref().and_then(|key| facts.admissions.get(key));
+            admitted.map(|proposal| proposal.grant_id.clone()).into_iter().collect()
+        }
+        Body::Dispatch(body) => of_operation(&body.operation_id).into_iter().collect(),
+        Body::Retry(body) => of_operation(&body.operation_id).into_iter().collect(),
+        _ => BTreeSet::new(),
+    }
+}
+
+/// Whether revision and epoch are right, so that reading material is worth its while.
+fn is_current(state: &RunState, command: &Command) -> bool {
+    let revision = command.expected_revision.is_none_or(|revision| revision == Dec::from(state.head.revision));
+    revision && command.owner_epoch.is_none_or(|epoch| epoch == Dec::from_u64(state.epoch))
+}
+
+/// The artifacts that the command vouches for: at boundary, receipt, admission, dispatch and retry (ART-7).
+fn artifacts_of(state: &RunState, body: &Body) -> Vec<Artifact> {
+    let of_handoff = |id| state.manifests.get(id).map(|committed| committed.manifest.artifacts.clone()).unwrap_or_default();
+    let of_activation = |id: &ActivationId| -> Vec<Artifact> {
+        let inputs = state.consumptions.get(id).map(|consumption| consumption.inputs.as_slice()).unwrap_or_default();
+        inputs.iter().flat_map(|input| of_handoff(&input.handoff.handoff_id)).collect()
+    };
+    let of_operation = |id| {
+        let activation = state.operations.get(id).and_then(|operation| operation.activation_id.as_ref());
+        activation.map(&of_activation).unwrap_or_default()
+    };
+    match body {
+        Body::CommitBoundary(body) => body.manifest.artifacts.clone(),
+        Body::AcknowledgeDelivery(body) => state
+            .deliveries
+            .get(&body.delivery_id)
+            .map(|delivery| of_handoff(&delivery.record.handoff.handoff_id))
+            .unwrap_or_default(),
+        Body::AdmitConsumer(body) => {
+            body.consumption.inputs.iter().flat_map(|input| of_handoff(&input.handoff.handoff_id)).collect()
+        }
+        Body::Dispatch(body) => of_operation(&body.operation_id),
+        Body::Retry(body) => of_operation(&body.operation_id),
+        _ => Vec::new(),
+    }
+}
+
+/// Reads and verifies material on a thread that may block, and records what was found (CRD-5, ART-6).
+async fn materials(
+    core: &Arc<Core>,
+    artifacts: Vec<Artifact>,
+    facts: &mut Facts,
+) -> Result<Copies, Error> {
+    if artifacts.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let (provider, now_ms) = (Arc::clone(&core.artifacts), facts.now_ms);
+    let read = tokio::task::spawn_blocking(move || {
+        let mut total_bytes = 0u64;
+        let mut found = Vec::with_capacity(artifacts.len());
+        for artifact in artifacts {
+            total_bytes = total_bytes.saturating_add(artifact.size_bytes.to_u64().unwrap_or(u64::MAX));
+            let bytes = (total_bytes <= INPUT_BYTES).then(|| read_verified(provider.as_ref(), &artifact, now_ms));
+            found.push((artifact, bytes));
+        }
+        found
+    });
+    let mut copies = BTreeMap::new();
+    for (artifact, bytes) in read.await.map_err(|_| actor_lost())? {
+        match bytes {
+            Some(Ok(bytes)) => {
+                let verified = VerifiedMaterial { size_bytes: U64(bytes.len() as u64) };
+                facts.materials.insert(artifact.digest, verified);
+                copies.insert(artifact.digest, Arc::from(bytes));
+            }
+            Some(Err(error)) => {
+                facts.material_errors.insert(artifact.digest, material_error(&error));
+            }
+            None => {
+                facts.material_errors.insert(artifact.digest, MaterialError::Unavailable);
+            }
+        }
+    }
+    Ok(copies)
+}
+
+fn material_error(error: &ArtifactError) -> MaterialError {
+    match error.code() {
+        Code::ArtifactMismatch => MaterialError::Mismatch,
+        _ => MaterialError::Unavailable,
+    }
+}
+
+/// The token that a claim would hand out (T-24).
+fn claim_token(core: &Core, state: &RunState, body: &Body, request: &Request) -> Result<Option<ClaimToken>, Error> {
+    let Body::ClaimDelivery(body) = body else { return Ok(None) };
+    let Some(delivery) = state.deliveries.get(&body.delivery_id) else { return Ok(None) };
+    let generation = delivery.record.generation.get() + 1;
+    let principal = request.capability.actor_id();
+    core.token(&body.delivery_id, generation, state.epoch, principal, request.request_id.as_ref()).map(Some)
+}

@@ -1,0 +1,43 @@
+//! Every bound of the engine, each with its reason.
+//!
+//! Invariant: no queue, loop or payload of this crate grows past a number that stands here.
+//! Read by the actors, the client handles, the effect workers and the process adapter.
+
+/// Requests that may wait in or be handled by one actor at a time; the next caller gets BUSY (T-55).
+/// A run takes them one by one at about one commit each, so more than this only adds waiting.
+pub const MAILBOX_PERMITS: usize = 64;
+
+/// How often an intent is decided again after another stream moved under it (T-04).
+pub const DECIDE_AGAIN: u32 = 8;
+
+/// Restarts of one run's actor inside [`RESTART_WINDOW_MS`] before it is held and not started again (T-21).
+pub const RESTARTS: usize = 3;
+
+/// The window in which restarts count, in milliseconds of trusted time.
+pub const RESTART_WINDOW_MS: u64 = 60_000;
+
+/// How often a finished effect's report is handed to a new actor after the one that had it was lost.
+/// Beyond it the attempt stays uncertain, which recovery and people can resolve.
+pub const REPORT_DELIVERIES: u32 = 16;
+
+/// Bytes of verified input that one effect call may carry; more is refused before dispatch.
+pub const INPUT_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Bytes of an effect's evidence record. The record is read back to conclude a node.
+pub const EVIDENCE_BYTES: u64 = 1024 * 1024;
+
+/// Steps that the scheduler remembers as stalled; a plan never has more than one step per node and attempt.
+pub const STALLED_STEPS: usize = 4096;
+
+/// Default wall-clock bound of a process, in milliseconds: one hour.
+pub const PROCESS_WALL_MS: u64 = 3_600_000;
+
+/// Bytes kept of each of a process's two output streams: its end, which is where failures speak.
+pub const PROCESS_TAIL_BYTES: usize = 64 * 1024;
+
+/// Bytes of a process's output that go to its transcript, both streams together; the rest is counted and dropped.
+pub const PROCESS_TRANSCRIPT_BYTES: u64 = 16 * 1024 * 1024;
+
+/// How long the output of a process is awaited after the process ended, in milliseconds. A descendant that left
+/// the group may keep a pipe open for ever.
+pub const PROCESS_PIPE_MS: u64 = 2_000;

@@ -1,0 +1,100 @@
+//! Programs: what a run's nodes do when the engine drives it.
+//!
+//! Invariant: a program proposes, the model decides; nothing that it returns skips a guard. It is called on a
+//! blocking thread, one call at a time per run, and may be asked the same question again after a restart.
+
+use std::sync::Arc;
+
+use aiws::decimal::Dec;
+use aiws::error::Error;
+use aiws::id::{ApprovalId, AttemptId, EvidenceId, GrantId};
+use aiws::json::Value;
+use aiws::record::{Node, Operation};
+use praxis_artifacts::ArtifactProvider;
+use praxis_model::command::{Body, BoundaryIntent};
+use praxis_model::mission::MissionState;
+use praxis_model::run::RunState;
+
+use crate::adapter::EffectReport;
+
+/// Who does a run's nodes. Runs that no program drives wait for workers and people.
+pub trait Program: Send + Sync {
+    /// Whether this program drives the run. Asked after every event, so it must be quick.
+    fn drives(&self, run: &RunState) -> bool;
+
+    /// What a TASK node is to have done. Asked when the node can be admitted; after a restart it is asked again for
+    /// the adapter of a recorded operation, and then only `adapter` of the answer counts.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the node from being planned; the step waits until the run's state or a register changes.
+    fn effect(&self, ctx: &NodeContext) -> Result<EffectPlan, Error>;
+
+    /// What follows for a node that is ACTIVE and has no work in flight.
+    ///
+    /// # Errors
+    ///
+    /// As for [`effect`](Program::effect).
+    fn conclude(&self, ctx: &NodeContext) -> Result<Conclusion, Error>;
+}
+
+/// What a program sees.
+#[derive(Clone)]
+pub struct NodeContext {
+    /// The run's state.
+    pub state: Arc<RunState>,
+    /// The mission's state: its grants, for one.
+    pub mission: Arc<MissionState>,
+    /// The node, as the graph has it.
+    pub node: Node,
+    /// The node's operation in its current activation, if one was admitted.
+    pub operation: Option<Operation>,
+    /// Evidence of the operation's attempts, oldest first, as far as it can be read.
+    pub evidence: Vec<EvidenceRecord>,
+    /// Artifacts.
+    pub artifacts: Arc<dyn ArtifactProvider>,
+    /// Trusted time, UTC milliseconds.
+    pub now_ms: u64,
+}
+
+/// Evidence as it was stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EvidenceRecord {
+    /// The attempt that it shows something about.
+    pub attempt_id: AttemptId,
+    /// Its id.
+    pub evidence_id: EvidenceId,
+    /// The adapter's report, where the engine stored it; none for evidence that a person brought.
+    pub report: Option<EffectReport>,
+    /// The bytes.
+    pub bytes: Arc<[u8]>,
+}
+
+/// What a TASK node is to have done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EffectPlan {
+    /// The name of a registered adapter.
+    pub adapter: String,
+    /// The exact action object `{action, scope, payload}`.
+    pub action: Value,
+    /// What it may cost, in units; reserved at admission.
+    pub amount: Dec,
+    /// The grant that covers it.
+    pub grant_id: GrantId,
+    /// The approval of its fingerprint, where one is needed.
+    pub approval_id: Option<ApprovalId>,
+}
+
+/// What follows for a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Conclusion {
+    /// Its boundary.
+    Boundary(BoundaryIntent),
+    /// A command first, such as a verification or a grant; the node is asked about again afterwards.
+    Command(Body),
+    /// Nothing before the run's state or a register changes.
+    Wait {
+        /// What it waits for, for people.
+        what: String,
+    },
+}

@@ -1,0 +1,111 @@
+//! Reports of effects: from what an adapter or a worker says to a settled attempt.
+//!
+//! Invariant: the evidence record is durable before the attempt is settled; a report has no epoch power, so one
+//! that comes after the owner changed is evidence that the current owner reconciles (T-18); what cannot be settled
+//! as said becomes UNKNOWN, never lost (FV-EFF.2). Part of the run's owner.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use aiws::decimal::Dec;
+use aiws::error::{Code, Error};
+use aiws::id::{AttemptId, EvidenceId};
+use aiws::record::{Attempt, AttemptStatus, SettledOutcome};
+use praxis_model::command::{Body, Intent, Reconcile, Settle};
+use praxis_model::run::RunState;
+
+use crate::adapter::{EffectOutcome, EffectReport};
+use crate::ask::evidence_id;
+use crate::capability::{CLASS_LOOKUP, Capability};
+use crate::error::{actor_lost, of_artifact};
+use crate::limits::EVIDENCE_BYTES;
+use crate::run_actor::{RunOwner, own_request};
+
+impl RunOwner {
+    /// Records what was said about an attempt. An attempt that is settled already stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// The refusal, where neither the report nor UNKNOWN could be recorded; the attempt stays uncertain then.
+    pub(crate) async fn report(
+        &mut self,
+        capability: &Capability,
+        attempt_id: &AttemptId,
+        report: &EffectReport,
+    ) -> Result<(), Error> {
+        let state = self.current().await?;
+        let Some(attempt) = state.attempts.get(attempt_id).cloned() else {
+            return Err(Error::new(Code::NotFound, format!("expected an attempt of this run, found none named {attempt_id}")));
+        };
+        if attempt.status.is_confirmed() {
+            return Ok(());
+        }
+        let stored = self.store(&attempt, report).await;
+        let (outcome, actual) = match (&report.outcome, &stored) {
+            (EffectOutcome::Applied { actual }, Ok(_)) => (SettledOutcome::ConfirmedApplied, *actual),
+            (EffectOutcome::NotApplied, Ok(_)) => (SettledOutcome::ConfirmedNotApplied, Dec::ZERO),
+            // Without durable evidence nothing is confirmed.
+            (EffectOutcome::Uncertain { .. }, _) | (_, Err(_)) => (SettledOutcome::Unknown, Dec::ZERO),
+        };
+        let evidence: Vec<EvidenceId> = stored.ok().into_iter().collect();
+        let said = self.say(capability, &state, &attempt, outcome, actual, evidence.clone()).await;
+        match said {
+            Err(error) if outcome != SettledOutcome::Unknown => {
+                tracing::warn!(attempt = %attempt_id, code = error.code().name(), message = %error.message, "a report was refused");
+                let state = self.current().await?;
+                self.say(capability, &state, &attempt, SettledOutcome::Unknown, Dec::ZERO, evidence).await
+            }
+            said => said,
+        }
+    }
+
+    /// Settles or reconciles, whichever the attempt's epoch asks for.
+    async fn say(
+        &mut self,
+        capability: &Capability,
+        state: &RunState,
+        attempt: &Attempt,
+        outcome: SettledOutcome,
+        actual: Dec,
+        evidence: Vec<EvidenceId>,
+    ) -> Result<(), Error> {
+        let old = attempt.epoch.get() < state.epoch;
+        let uncertain = old || attempt.status == AttemptStatus::Unknown;
+        if uncertain && outcome == SettledOutcome::Unknown {
+            // It is uncertain already, and nothing more is known.
+            return Ok(());
+        }
+        let run_id = state.subject.run_id.clone().ok_or_else(actor_lost)?;
+        let attempt_id = attempt.attempt_id.clone();
+        let stored_evidence: BTreeSet<EvidenceId> = evidence.iter().cloned().collect();
+        let (capability, body) = if uncertain && capability.is_engine() {
+            let body = Body::Reconcile(Reconcile { run_id, attempt_id, outcome, actual, evidence });
+            (Capability::system(CLASS_LOOKUP)?, body)
+        } else {
+            (capability.clone(), Body::Settle(Settle { run_id, attempt_id, outcome, actual, evidence }))
+        };
+        let engine = capability.is_engine();
+        let mut request = own_request(capability, Intent::Command { body })?;
+        if engine {
+            // What the engine's own adapter said is stored by the engine; of others' word the host is asked (CRD-1).
+            request.stored_evidence = stored_evidence;
+        }
+        self.take(&request).await.map(drop)
+    }
+
+    /// Stores the evidence record and returns its id.
+    async fn store(&self, attempt: &Attempt, report: &EffectReport) -> Result<EvidenceId, Error> {
+        let record = aiws::canonical::to_bytes(&report.record(&attempt.operation_id, &attempt.attempt_id));
+        if record.len() as u64 > EVIDENCE_BYTES {
+            let found = record.len();
+            return Err(Error::schema("/evidence", format!("expected at most {EVIDENCE_BYTES} bytes, found {found}")));
+        }
+        let artifacts = Arc::clone(&self.core.artifacts);
+        let owner = Capability::system(CLASS_LOOKUP)?.actor_id().clone();
+        // Evidence is kept as long as the ledger that names it.
+        let put = move || artifacts.put(&record, "evidence", "application/json", &owner, u64::MAX);
+        let stored = tokio::task::spawn_blocking(put).await.map_err(|_| actor_lost())?;
+        let artifact = stored.map_err(|error| of_artifact(&error))?;
+        evidence_id(&artifact.digest)
+    }
+}
