@@ -105,6 +105,7 @@ commands! {
         /// The run.
         run_id: RunId,
         /// Why.
+        #[serde(deserialize_with = "aiws::record::fields::some_text")]
         reason: String,
     }
     /// Authorizes a prepared attempt to be tried. Durable before any adapter is called.
@@ -133,6 +134,7 @@ commands! {
         /// What it cost, in units; 0 for UNKNOWN.
         actual: Dec,
         /// What shows it.
+        #[serde(deserialize_with = "aiws::record::fields::unique")]
         evidence: Vec<EvidenceId>,
     }
     /// Settles an uncertain attempt from a read-only look-up or by a human.
@@ -146,6 +148,7 @@ commands! {
         /// What it cost, in units.
         actual: Dec,
         /// What shows it; never empty.
+        #[serde(deserialize_with = "aiws::record::fields::unique")]
         evidence: Vec<EvidenceId>,
     }
     /// Prepares another attempt of an operation that was confirmed not applied.
@@ -174,6 +177,7 @@ commands! {
         /// PASS or FAIL.
         verdict: VerificationVerdict,
         /// What shows it.
+        #[serde(deserialize_with = "aiws::record::fields::unique")]
         evidence: Vec<EvidenceId>,
     }
     /// Records an acceptance.
@@ -187,6 +191,7 @@ commands! {
         /// ACCEPTED or REJECTED.
         verdict: AcceptanceVerdict,
         /// What shows it.
+        #[serde(deserialize_with = "aiws::record::fields::unique")]
         evidence: Vec<EvidenceId>,
     }
     /// Completes a run whose END is done and whose gates are passed.
@@ -201,6 +206,7 @@ commands! {
         /// The run.
         run_id: RunId,
         /// Why.
+        #[serde(deserialize_with = "aiws::record::fields::some_text")]
         reason: String,
         /// The human decision.
         decision_ref: Id,
@@ -210,6 +216,7 @@ commands! {
         /// The run.
         run_id: RunId,
         /// Why.
+        #[serde(deserialize_with = "aiws::record::fields::some_text")]
         reason: String,
         /// The human decision.
         decision_ref: Id,
@@ -219,9 +226,10 @@ commands! {
         /// The manifest.
         manifest: Manifest,
         /// The hold of a BLOCKED boundary.
+        #[serde(deserialize_with = "aiws::record::fields::nullable")]
         hold: Option<HoldProposal>,
         /// Manifests of nodes that this boundary skips; made by the coordinator.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "aiws::record::fields::list")]
         skipped: Vec<Manifest>,
     }
     /// Claims a delivery for validation.
@@ -229,7 +237,7 @@ commands! {
         /// The delivery.
         delivery_id: DeliveryId,
         /// Wanted lease, at most the host's bound, in milliseconds.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "aiws::record::fields::optional")]
         lease_ms: Option<DecPlus>,
     }
     /// Acknowledges receipt of verified material.
@@ -271,9 +279,10 @@ commands! {
         /// The decision's reference.
         decision_ref: Id,
         /// What shows it.
+        #[serde(deserialize_with = "aiws::record::fields::unique")]
         evidence: Vec<EvidenceId>,
         /// The rule, under a rule-based policy.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "aiws::record::fields::optional")]
         rule: Option<Ref>,
     }
     /// Takes over a run's ownership.
@@ -281,8 +290,10 @@ commands! {
         /// The epoch that ends.
         expected_epoch: Dec,
         /// Why.
+        #[serde(deserialize_with = "aiws::record::fields::some_text")]
         reason: String,
         /// The human decision, where the policy asks for one.
+        #[serde(deserialize_with = "aiws::record::fields::nullable")]
         decision_ref: Option<Id>,
     }
 }
@@ -300,11 +311,17 @@ pub struct HoldProposal {
     /// Who owns it.
     pub owner: Id,
     /// What blocks.
+    #[serde(deserialize_with = "aiws::record::fields::list")]
     pub blockers: Vec<Blocker>,
     /// Which decisions may end it; not empty.
+    #[serde(deserialize_with = "aiws::record::fields::some_unique")]
     pub allowed_decisions: Vec<HoldDecision>,
     /// What becomes of work in flight; derived where absent.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "aiws::record::fields::list"
+    )]
     pub stop_disposition: Vec<aiws::record::StopDisposition>,
 }
 

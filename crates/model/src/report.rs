@@ -1,1 +1,239 @@
-//! Not filled yet.
+//! The report: how a run stands, from committed state alone (REP-1).
+//!
+//! Invariant: a pure projection; no model, no clock beyond the last event's, no stored copy. Execution and hold
+//! stand side by side, neither hides the other (HS-05.7). Called by the engine for `show` and by exports.
+
+use std::collections::BTreeMap;
+
+use aiws::decimal::Dec;
+use aiws::digest::Digest;
+use aiws::id::{ActivationId, AttemptId, HoldId, MissionId, NodeId, OperationId, RunId};
+use aiws::record::{
+    AttemptStatus, Cause, HoldReason, HoldState, Lifecycle, NodeKind, OperationStatus,
+};
+use serde::Serialize;
+
+use crate::decide::reconcile::is_uncertain;
+use crate::plan::{Aggregate, aggregate, ready_nodes};
+use crate::run::{NodeState, NodeStatus, RunState};
+
+/// How a run stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// The mission.
+    pub mission_id: MissionId,
+    /// The run; none only for a state that is no run's.
+    pub run_id: Option<RunId>,
+    /// Revision of the last event.
+    pub revision: u64,
+    /// Hash of the last event.
+    pub last_hash: Digest,
+    /// The ownership epoch.
+    pub epoch: u64,
+    /// The lifecycle.
+    pub lifecycle: Lifecycle,
+    /// Why it ended badly.
+    pub cause: Option<Cause>,
+    /// How it stands, in one word.
+    pub aggregate: Aggregate,
+    /// Whether an open hold gates it, whatever its execution does.
+    pub held: bool,
+    /// Nodes, in the order of the graph.
+    pub nodes: Vec<NodeReport>,
+    /// Nodes that could be admitted.
+    pub ready: Vec<NodeId>,
+    /// Nodes that an open hold keeps from going on.
+    pub blocked_nodes: Vec<NodeId>,
+    /// Holds, open ones and closed ones.
+    pub holds: Vec<HoldReport>,
+    /// Attempts whose effect nobody knows.
+    pub uncertain: Vec<AttemptId>,
+    /// Deliveries by state.
+    pub deliveries: BTreeMap<&'static str, u64>,
+    /// Committed manifests.
+    pub manifests: u64,
+    /// Recorded consumptions.
+    pub consumptions: u64,
+    /// Attempts of the run so far.
+    pub attempts: u64,
+    /// Spent by this run, in units.
+    pub spent: Dec,
+    /// Reserved by this run, in units.
+    pub reserved: Dec,
+}
+
+/// How a node stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeReport {
+    /// The node.
+    pub node_id: NodeId,
+    /// What it is.
+    pub kind: &'static str,
+    /// Its status.
+    pub status: NodeStatus,
+    /// Its current activation.
+    pub activation_id: ActivationId,
+    /// The node whose choice skipped it.
+    pub skipped_by: Option<NodeId>,
+    /// Its operations, each with its attempts.
+    pub operations: Vec<OperationReport>,
+    /// What its attempts spent, in units.
+    pub spent: Dec,
+}
+
+/// How an operation stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OperationReport {
+    /// The operation.
+    pub operation_id: OperationId,
+    /// What is known of its effect.
+    pub status: OperationStatus,
+    /// Its attempts, oldest first.
+    pub attempts: Vec<AttemptReport>,
+}
+
+/// How an attempt stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptReport {
+    /// The attempt.
+    pub attempt_id: AttemptId,
+    /// What is known of it.
+    pub status: AttemptStatus,
+    /// What it holds reserved, in units.
+    pub reserved: Dec,
+    /// What it cost, in units, once known.
+    pub actual: Option<Dec>,
+}
+
+/// How a hold stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HoldReport {
+    /// The hold.
+    pub hold_id: HoldId,
+    /// Where it stands.
+    pub state: HoldState,
+    /// Why.
+    pub reason: HoldReason,
+    /// Who owns it.
+    pub owner: aiws::id::Id,
+}
+
+/// The report of a run's state, as of its last event.
+pub fn of(state: &RunState) -> Report {
+    let attempts = || state.attempts.values();
+    let mut deliveries = BTreeMap::new();
+    for delivery in state.deliveries.values() {
+        *deliveries.entry(delivery.record.state.name()).or_insert(0) += 1;
+    }
+    let hold = |hold: &aiws::record::Hold| HoldReport {
+        hold_id: hold.hold_id.clone(),
+        state: hold.state,
+        reason: hold.reason,
+        owner: hold.owner.clone(),
+    };
+    let held = state
+        .holds
+        .values()
+        .any(|hold| hold.state == HoldState::Open);
+    Report {
+        mission_id: state.subject.mission_id.clone(),
+        run_id: state.subject.run_id.clone(),
+        revision: state.head.revision.get(),
+        last_hash: state.head.hash,
+        epoch: state.epoch,
+        lifecycle: state.lifecycle,
+        cause: state.cause.clone(),
+        aggregate: aggregate(state, &[], state.last_ms),
+        held,
+        nodes: nodes(state),
+        ready: ready_nodes(state),
+        blocked_nodes: if held { unfinished(state) } else { Vec::new() },
+        holds: state.holds.values().map(hold).collect(),
+        uncertain: attempts()
+            .filter(|attempt| is_uncertain(state, attempt))
+            .map(|attempt| attempt.attempt_id.clone())
+            .collect(),
+        deliveries,
+        manifests: state.manifests.size() as u64,
+        consumptions: state.consumptions.size() as u64,
+        attempts: state.attempts.size() as u64,
+        spent: sum(attempts().filter_map(|attempt| attempt.actual)),
+        reserved: sum(attempts().map(|attempt| attempt.reserved)),
+    }
+}
+
+/// Nodes that a hold over the run keeps from going on: all that are not done.
+fn unfinished(state: &RunState) -> Vec<NodeId> {
+    let open = |own: &NodeState| {
+        matches!(
+            own.status,
+            NodeStatus::Pending | NodeStatus::Active | NodeStatus::Blocked
+        )
+    };
+    state
+        .nodes
+        .iter()
+        .filter(|(_, own)| open(own))
+        .map(|(id, _)| id.clone())
+        .collect()
+}
+
+fn nodes(state: &RunState) -> Vec<NodeReport> {
+    let nodes = state.graph.iter().flat_map(|graph| &graph.nodes);
+    let report = |node: &aiws::record::Node| {
+        let own = state.nodes.get(&node.id)?;
+        let operations = operations(state, own);
+        let actual = operations
+            .iter()
+            .flat_map(|operation| &operation.attempts)
+            .filter_map(|attempt| attempt.actual);
+        Some(NodeReport {
+            node_id: node.id.clone(),
+            kind: kind(&node.kind),
+            status: own.status,
+            activation_id: own.activation_id.clone(),
+            skipped_by: own.skipped_by.clone(),
+            spent: sum(actual),
+            operations,
+        })
+    };
+    nodes.filter_map(report).collect()
+}
+
+fn kind(kind: &NodeKind) -> &'static str {
+    kind.name()
+}
+
+fn operations(state: &RunState, own: &NodeState) -> Vec<OperationReport> {
+    let mine = state
+        .operations
+        .values()
+        .filter(|operation| operation.activation_id.as_ref() == Some(&own.activation_id));
+    let attempt = |id: &AttemptId| {
+        let attempt = state.attempts.get(id)?;
+        Some(AttemptReport {
+            attempt_id: id.clone(),
+            status: attempt.status,
+            reserved: attempt.reserved,
+            actual: attempt.actual,
+        })
+    };
+    let report = |operation: &aiws::record::Operation| OperationReport {
+        operation_id: operation.operation_id.clone(),
+        status: operation.status,
+        attempts: operation.attempts.iter().filter_map(attempt).collect(),
+    };
+    mine.map(report).collect()
+}
+
+/// A sum; past 100 digits it stays at the largest decimal, which no settlement reaches (T-05).
+fn sum(amounts: impl Iterator<Item = Dec>) -> Dec {
+    amounts.fold(Dec::ZERO, |sum, amount| {
+        sum.checked_add(amount).unwrap_or(Dec::max())
+    })
+}

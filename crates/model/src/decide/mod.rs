@@ -25,7 +25,7 @@ mod material;
 mod open_mission;
 pub(crate) mod pipeline;
 mod place_hold;
-mod reconcile;
+pub(crate) mod reconcile;
 mod recover_ownership;
 mod release_delivery;
 mod resolve_hold;

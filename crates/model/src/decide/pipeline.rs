@@ -209,7 +209,7 @@ fn found_subject(subject: &Subject, command: &Command) -> Object {
 }
 
 /// The run that a body names itself.
-fn body_run(body: &Body) -> Option<&RunId> {
+pub(crate) fn body_run(body: &Body) -> Option<&RunId> {
     match body {
         Body::ActivateGraph(body) => Some(&body.run_id),
         Body::Approve(body) => Some(&body.run_id),

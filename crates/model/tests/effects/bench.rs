@@ -33,7 +33,10 @@ pub fn dec(number: u64) -> Dec {
 }
 
 pub fn reference(name: &str) -> Ref {
-    Ref { id: id(name), revision: dec(1) }
+    Ref {
+        id: id(name),
+        revision: dec(1),
+    }
 }
 
 /// Who acts on the bench.
@@ -67,7 +70,9 @@ pub fn contract() -> Contract {
         budget: dec(100),
         deadline_ms: Ms::from_u64(1_000_000),
         max_attempts: DecPlus::new(dec(2)).expect("positive"),
-        authority: Authority { root_grants: vec![grant("root")] },
+        authority: Authority {
+            root_grants: vec![grant("root")],
+        },
         limits_scope_id: None,
         lost_reads: Some(LostReads {
             rule: reference("lost-reads"),
@@ -92,7 +97,10 @@ pub fn grant(name: &str) -> Grant {
 
 /// A grant below the root that narrows nothing yet.
 pub fn child(name: &str) -> Grant {
-    Grant { parent_grant_id: Some(id("root")), ..grant(name) }
+    Grant {
+        parent_grant_id: Some(id("root")),
+        ..grant(name)
+    }
 }
 
 pub fn config() -> HandoffConfig {
@@ -122,7 +130,11 @@ fn node(name: &str, kind: NodeKind, after: &[&str]) -> Node {
 
 /// gate(APPROVAL) -> work(TASK); free(TASK); both -> check(VERIFICATION) -> take(ACCEPTANCE) -> end.
 pub fn graph() -> Graph {
-    let task = || NodeKind::Task(TaskConfig { execution_kind: ExecutionKind::Agent });
+    let task = || {
+        NodeKind::Task(TaskConfig {
+            execution_kind: ExecutionKind::Agent,
+        })
+    };
     let mut work = node("work", task(), &["gate"]);
     work.input_schema = Some(object! { "type": "object", "required": vec!["path"] });
     work.deadline_ms = Some(Ms::from_u64(800_000));
@@ -134,7 +146,12 @@ pub fn graph() -> Graph {
         node("take", NodeKind::Acceptance, &["check"]),
         node("end", NodeKind::End, &["take"]),
     ];
-    Graph { graph_id: id("g"), revision: dec(1), plan_revision: dec(1), nodes }
+    Graph {
+        graph_id: id("g"),
+        revision: dec(1),
+        plan_revision: dec(1),
+        nodes,
+    }
 }
 
 /// An edit of one file; the action that the approvals of these tests are about.
@@ -149,14 +166,28 @@ pub fn fingerprint(action: &Value) -> Digest {
 /// A mission that is open, and nothing else.
 pub fn opened(contract: Contract, config: HandoffConfig) -> (MissionState, Vec<Event>) {
     let body = Body::OpenMission(OpenMission { contract, config });
-    let (decision, facts) = (decide_mission(None, &body, 1_000).expect("opens"), bare(Who::Human, 1_000));
-    let event = seal(&Subject::mission(id("m")), 0, Digest::ZERO, None, &decision, &facts);
+    let (decision, facts) = (
+        decide_mission(None, &body, 1_000).expect("opens"),
+        bare(Who::Human, 1_000),
+    );
+    let event = seal(
+        &Subject::mission(id("m")),
+        0,
+        Digest::ZERO,
+        None,
+        &decision,
+        &facts,
+    );
     let state = evolve::mission(None, &event, &digest_of(&event).expect("digest")).expect("folds");
     (state, vec![event])
 }
 
 /// What the mission decides about a body, in the name of a human at `now_ms`.
-pub fn decide_mission(state: Option<&MissionState>, body: &Body, now_ms: u64) -> Result<Decision, Rejection> {
+pub fn decide_mission(
+    state: Option<&MissionState>,
+    body: &Body,
+    now_ms: u64,
+) -> Result<Decision, Rejection> {
     let command = Command {
         mission_id: id("m"),
         run_id: None,
@@ -216,7 +247,10 @@ fn seal(
         kind: decision.command.kind(),
         request_id: None,
         request_digest: Digest::ZERO,
-        part: Part { k: U64(1), of: U64(1) },
+        part: Part {
+            k: U64(1),
+            of: U64(1),
+        },
         actor_id: facts.actor_id.clone(),
         actor_kind: facts.actor_kind,
         policy: facts.policy.clone(),
@@ -228,7 +262,10 @@ fn seal(
         facts: facts.recorded(),
         outcome: decision.outcome.clone(),
         result: decision.result.clone(),
-        codec: Codec { profile: "aiws-handoff/1".to_owned(), version: U64(CODEC_VERSION) },
+        codec: Codec {
+            profile: "aiws-handoff/1".to_owned(),
+            version: U64(CODEC_VERSION),
+        },
     };
     let read: Event = from_value(&to_value(&event).expect("a value")).expect("an event");
     assert_eq!(read, event, "an event is what its canonical form says");
@@ -247,12 +284,25 @@ impl Bench {
         let decision = decide_mission(Some(&mission), &body, 1_000).expect("starts");
         let head = mission.head;
         let facts = bare(Who::Human, 1_000);
-        let event = seal(&mission.subject, head.revision.get(), head.hash, None, &decision, &facts);
+        let event = seal(
+            &mission.subject,
+            head.revision.get(),
+            head.hash,
+            None,
+            &decision,
+            &facts,
+        );
         let hash = digest_of(&event).expect("digest");
         let run = RunState::admitted(&event, &hash).expect("admits");
         let mission = evolve::mission(Some(mission), &event, &hash).expect("folds");
         let zero = Dec::ZERO;
-        let account = AccountRow { bound: zero, spent: zero, reserved: zero, overrun: zero, revision: U64(0) };
+        let account = AccountRow {
+            bound: zero,
+            spent: zero,
+            reserved: zero,
+            overrun: zero,
+            revision: U64(0),
+        };
         let mut bench = Self {
             mission,
             run,
@@ -266,7 +316,11 @@ impl Bench {
         for event in events.iter().chain([&event]) {
             bench.project(event);
         }
-        let body = ActivateGraph { run_id: id("r"), owner_epoch: dec(1), graph };
+        let body = ActivateGraph {
+            run_id: id("r"),
+            owner_epoch: dec(1),
+            graph,
+        };
         bench.act(Body::ActivateGraph(body), Who::System);
         bench
     }
@@ -312,7 +366,11 @@ impl Bench {
     pub fn act_on(&mut self, body: &Body, facts: &Facts) -> Decision {
         match self.try_act(body, facts) {
             Ok(decision) => decision,
-            Err(error) => panic!("{} was refused: {error} {:?}", body.kind().name(), error.details),
+            Err(error) => panic!(
+                "{} was refused: {error} {:?}",
+                body.kind().name(),
+                error.details
+            ),
         }
     }
 
@@ -321,7 +379,14 @@ impl Bench {
         let decision = self.decide(body, facts)?;
         let head = self.run.head;
         let (subject, epoch) = (self.run.subject.clone(), Some(self.run.epoch));
-        let event = seal(&subject, head.revision.get(), head.hash, epoch, &decision, facts);
+        let event = seal(
+            &subject,
+            head.revision.get(),
+            head.hash,
+            epoch,
+            &decision,
+            facts,
+        );
         let hash = digest_of(&event).expect("digest");
         self.run = evolve::run(self.run.clone(), &event, &hash).expect("folds");
         self.project(&event);
@@ -337,22 +402,42 @@ impl Bench {
     /// What the journal's index would do with an event.
     fn project(&mut self, event: &Event) {
         for write in &event.outcome.registers {
-            let row = self.registers.entry(write.register.clone()).or_insert((0, Value::Null));
+            let row = self
+                .registers
+                .entry(write.register.clone())
+                .or_insert((0, Value::Null));
             *row = (row.0 + 1, write.value.clone());
         }
         for identity in &event.outcome.identities {
-            assert!(self.identities.insert((identity.kind, identity.key.clone())), "{:?} is taken", identity.key);
+            assert!(
+                self.identities
+                    .insert((identity.kind, identity.key.clone())),
+                "{:?} is taken",
+                identity.key
+            );
         }
         for change in &event.outcome.gates {
             let gate = (change.scope.clone(), change.gate.clone());
-            if change.closed { self.gates.insert(gate) } else { self.gates.remove(&gate) };
+            if change.closed {
+                self.gates.insert(gate)
+            } else {
+                self.gates.remove(&gate)
+            };
         }
         for change in &event.outcome.due {
             let subject = self.run.subject.clone();
             assert_eq!(change.stream, subject.stream(), "only the run is due");
-            if change.at_ms.is_some() { self.live.insert(subject) } else { self.live.remove(&subject) };
+            if change.at_ms.is_some() {
+                self.live.insert(subject)
+            } else {
+                self.live.remove(&subject)
+            };
         }
-        event.outcome.accounts.iter().for_each(|posting| self.post(posting));
+        event
+            .outcome
+            .accounts
+            .iter()
+            .for_each(|posting| self.post(posting));
     }
 
     fn post(&mut self, posting: &Posting) {
@@ -363,7 +448,9 @@ impl Bench {
         match posting {
             Posting::Open { bound, .. } => row.bound = *bound,
             Posting::Reserve { amount, .. } => row.reserved = add(row.reserved, *amount),
-            Posting::Settle { reserved, actual, .. } => {
+            Posting::Settle {
+                reserved, actual, ..
+            } => {
                 row.reserved = sub(row.reserved, *reserved);
                 row.spent = add(row.spent, *actual);
             }
@@ -373,12 +460,19 @@ impl Bench {
 
     /// Spent and reserved.
     pub fn money(&self) -> (u64, u64) {
-        (self.account.spent.to_u64().expect("small"), self.account.reserved.to_u64().expect("small"))
+        (
+            self.account.spent.to_u64().expect("small"),
+            self.account.reserved.to_u64().expect("small"),
+        )
     }
 
     /// The run's outcome register.
     pub fn outcome(&self) -> Option<Value> {
-        let key = RegisterKey { mission_id: id("m"), kind: RegisterKind::RunOutcome, key: id("r") };
+        let key = RegisterKey {
+            mission_id: id("m"),
+            kind: RegisterKind::RunOutcome,
+            key: id("r"),
+        };
         self.registers.get(&key).map(|(_, value)| value.clone())
     }
 }

@@ -29,18 +29,32 @@ pub fn proposal(node: &str, action: Value, amount: u64) -> AdmissionProposal {
 
 /// The work of `work`, resting on the approval `yes`.
 pub fn approved_work() -> AdmissionProposal {
-    AdmissionProposal { approval_id: Some(id("yes")), ..proposal("work", edit("a"), 10) }
+    AdmissionProposal {
+        approval_id: Some(id("yes")),
+        ..proposal("work", edit("a"), 10)
+    }
 }
 
 /// The work of `free`: a read that needs no approval.
 pub fn free_read() -> AdmissionProposal {
     let action = object! { "action": "look", "scope": "repo", "payload": object! {} };
-    AdmissionProposal { effect: EffectClass::Read, ..proposal("free", action, 10) }
+    AdmissionProposal {
+        effect: EffectClass::Read,
+        ..proposal("free", action, 10)
+    }
 }
 
-pub fn admit_body(bench: &Bench, node: &str, proposal: &AdmissionProposal, facts: &mut Facts) -> Body {
+pub fn admit_body(
+    bench: &Bench,
+    node: &str,
+    proposal: &AdmissionProposal,
+    facts: &mut Facts,
+) -> Body {
     facts.admissions.insert(id("admission"), proposal.clone());
-    let intent = Intent::Admit(AdmitIntent { node_id: id(node), admission_ref: Some(id("admission")) });
+    let intent = Intent::Admit(AdmitIntent {
+        node_id: id(node),
+        admission_ref: Some(id("admission")),
+    });
     praxis_model::draft::command(&bench.run, &intent, facts).expect("drafts")
 }
 
@@ -75,7 +89,12 @@ pub fn settle_body(attempt: &str, outcome: SettledOutcome, actual: u64, evidence
     })
 }
 
-pub fn reconcile_body(attempt: &str, outcome: SettledOutcome, actual: u64, evidence: &[&str]) -> Body {
+pub fn reconcile_body(
+    attempt: &str,
+    outcome: SettledOutcome,
+    actual: u64,
+    evidence: &[&str],
+) -> Body {
     Body::Reconcile(Reconcile {
         run_id: id("r"),
         attempt_id: id(attempt),
@@ -117,11 +136,19 @@ pub fn accept_body(name: &str, verdict: AcceptanceVerdict) -> Body {
 }
 
 pub fn cancel_body() -> Body {
-    Body::CancelRun(CancelRun { run_id: id("r"), reason: "enough".to_owned(), decision_ref: id("decision") })
+    Body::CancelRun(CancelRun {
+        run_id: id("r"),
+        reason: "enough".to_owned(),
+        decision_ref: id("decision"),
+    })
 }
 
 pub fn finish_body() -> Body {
-    Body::FinishCancelRun(FinishCancelRun { run_id: id("r"), reason: "done".to_owned(), decision_ref: id("decision") })
+    Body::FinishCancelRun(FinishCancelRun {
+        run_id: id("r"),
+        reason: "done".to_owned(),
+        decision_ref: id("decision"),
+    })
 }
 
 pub fn recover_body(epoch: u64) -> Body {
@@ -133,7 +160,11 @@ pub fn recover_body(epoch: u64) -> Body {
 }
 
 pub fn run_scope() -> HoldScope {
-    HoldScope { kind: HoldScopeKind::Run, scope_ref: reference("r"), resolver_revision: dec(1) }
+    HoldScope {
+        kind: HoldScopeKind::Run,
+        scope_ref: reference("r"),
+        resolver_revision: dec(1),
+    }
 }
 
 pub fn hold(name: &str, reason: HoldReason) -> HoldProposal {
@@ -197,7 +228,10 @@ impl Bench {
     /// The answer of `free` is lost.
     pub fn free_unknown() -> Self {
         let mut bench = Self::free_dispatched();
-        bench.act(settle_body("at-free", SettledOutcome::Unknown, 0, &[]), Who::System);
+        bench.act(
+            settle_body("at-free", SettledOutcome::Unknown, 0, &[]),
+            Who::System,
+        );
         bench
     }
 
@@ -217,9 +251,18 @@ impl Bench {
 
     /// Approves the edit of `a`, and takes the node `gate` through its boundary up to the receipt at `work`.
     pub fn open_gate(&mut self) {
-        self.act(approve_body("yes", ApprovalDecision::Approved, 500_000), Who::Human);
+        self.act(
+            approve_body("yes", ApprovalDecision::Approved, 500_000),
+            Who::Human,
+        );
         let facts = self.facts(Who::System);
-        self.intend(&Intent::Admit(AdmitIntent { node_id: id("gate"), admission_ref: None }), &facts);
+        self.intend(
+            &Intent::Admit(AdmitIntent {
+                node_id: id("gate"),
+                admission_ref: None,
+            }),
+            &facts,
+        );
         let boundary = BoundaryIntent {
             node_id: id("gate"),
             status: OutcomeStatus::Completed,
@@ -244,14 +287,31 @@ impl Bench {
             .values()
             .map(|delivery| &delivery.record)
             .filter(|record| record.state == DeliveryState::Pending)
-            .map(|record| (record.delivery_id.clone(), record.handoff.clone(), record.generation.get()))
+            .map(|record| {
+                (
+                    record.delivery_id.clone(),
+                    record.handoff.clone(),
+                    record.generation.get(),
+                )
+            })
             .collect();
         for (delivery_id, handoff, generation) in pending {
-            self.act(Body::ClaimDelivery(ClaimDelivery { delivery_id: delivery_id.clone(), lease_ms: None }), Who::System);
+            self.act(
+                Body::ClaimDelivery(ClaimDelivery {
+                    delivery_id: delivery_id.clone(),
+                    lease_ms: None,
+                }),
+                Who::System,
+            );
             let facts = self.with_material(self.facts(Who::System));
             let generation = aiws::decimal::DecPlus::new(dec(generation + 1)).expect("positive");
             let claim_token = aiws::digest::sha256(b"token");
-            let body = AcknowledgeDelivery { delivery_id, handoff, claim_token, generation };
+            let body = AcknowledgeDelivery {
+                delivery_id,
+                handoff,
+                claim_token,
+                generation,
+            };
             self.act_on(&Body::AcknowledgeDelivery(body), &facts);
         }
     }
@@ -259,7 +319,10 @@ impl Bench {
     /// The facts with the gate's artifact read back.
     pub fn with_material(&self, mut facts: Facts) -> Facts {
         let size_bytes = aiws::decimal::U64(4);
-        facts.materials.insert(artifact().digest, praxis_model::facts::VerifiedMaterial { size_bytes });
+        facts.materials.insert(
+            artifact().digest,
+            praxis_model::facts::VerifiedMaterial { size_bytes },
+        );
         facts
     }
 
@@ -278,13 +341,19 @@ impl Bench {
     /// `free` was tried and did nothing.
     pub fn free_returned() -> Self {
         let mut bench = Self::free_dispatched();
-        bench.act(settle_body("at-free", SettledOutcome::ConfirmedNotApplied, 0, &["exit"]), Who::System);
+        bench.act(
+            settle_body("at-free", SettledOutcome::ConfirmedNotApplied, 0, &["exit"]),
+            Who::System,
+        );
         bench
     }
 
     /// A run under the restart policy HUMAN.
     pub fn cautious() -> Self {
-        let config = HandoffConfig { restart_policy: RestartPolicy::Human, ..crate::bench::config() };
+        let config = HandoffConfig {
+            restart_policy: RestartPolicy::Human,
+            ..crate::bench::config()
+        };
         Self::with(crate::bench::contract(), config, crate::bench::graph())
     }
 
@@ -306,14 +375,21 @@ impl Bench {
     }
 
     pub fn attempt(&self, name: &str) -> &Attempt {
-        self.run.attempts.get(&id::<AttemptId>(name)).expect("an attempt")
+        self.run
+            .attempts
+            .get(&id::<AttemptId>(name))
+            .expect("an attempt")
     }
 }
 
 /// The plan that the gate passes on.
 pub fn artifact() -> Artifact {
     Artifact {
-        locator: Locator { store: id("files"), key: id("plan"), version: id("1") },
+        locator: Locator {
+            store: id("files"),
+            key: id("plan"),
+            version: id("1"),
+        },
         digest: aiws::digest::sha256(b"plan"),
         size_bytes: dec(4),
         media_type: "text/plain".to_owned(),

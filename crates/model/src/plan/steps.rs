@@ -1,0 +1,253 @@
+//! Steps: the commands that could go on with a run now, in a fixed order.
+//!
+//! Invariant: steps that launch work stand here only while nothing gates it; truth about effects and boundaries of
+//! admitted work go on under every gate (T-36, HS-01.4). Called by the scheduler through `plan`.
+
+use aiws::id::{AttemptId, DeliveryId, NodeId, OperationId};
+use aiws::record::{
+    Attempt, AttemptStatus, DeliveryState as State, EffectClass, Lifecycle, Node, NodeKind,
+    Operation, OperationStatus, RestartPolicy,
+};
+
+use super::waits::{approval_in_force, is_in_flight};
+use super::{is_complete, is_open, is_ready};
+use crate::decide::complete_run::current;
+use crate::decide::reconcile::is_uncertain;
+use crate::event::Gate;
+use crate::graph;
+use crate::run::{DeliveryState, NodeState, NodeStatus, RunState};
+
+/// One thing that could be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Claim the delivery, verify its material, acknowledge it.
+    Receive {
+        /// The delivery.
+        delivery_id: DeliveryId,
+    },
+    /// Admit the node with its acknowledged inputs.
+    Admit {
+        /// The node.
+        node_id: NodeId,
+    },
+    /// Dispatch the prepared attempt.
+    Dispatch {
+        /// The node.
+        node_id: NodeId,
+        /// The operation.
+        operation_id: OperationId,
+        /// The attempt.
+        attempt_id: AttemptId,
+    },
+    /// Settle an attempt of an earlier epoch, prepared and never dispatched, as not applied (T-19).
+    ReturnPrepared {
+        /// The attempt.
+        attempt_id: AttemptId,
+    },
+    /// Prepare another attempt of an operation that is confirmed not applied.
+    Retry {
+        /// The operation.
+        operation_id: OperationId,
+    },
+    /// Commit the node's boundary: its operation is applied or has no attempt left, or it is a control node whose
+    /// evidence is there.
+    Conclude {
+        /// The node.
+        node_id: NodeId,
+    },
+    /// Settle a lost read by the contract's rule (T-20).
+    SettleLostRead {
+        /// The attempt.
+        attempt_id: AttemptId,
+    },
+    /// Look up, read-only, what an attempt did.
+    Lookup {
+        /// The attempt.
+        attempt_id: AttemptId,
+    },
+    /// Complete the run.
+    CompleteRun,
+    /// End the pending cancellation; a human's command.
+    FinishCancel,
+}
+
+/// What could be done now: truth about effects first, then boundaries, then new work. `outer_gates` are the closed
+/// gates of the mission and above; `now_ms` is trusted UTC time in milliseconds.
+pub fn plan(state: &RunState, outer_gates: &[Gate], now_ms: u64) -> Vec<Step> {
+    if state.lifecycle.is_terminal() {
+        return Vec::new();
+    }
+    let mut steps: Vec<Step> = state
+        .attempts
+        .values()
+        .filter_map(|attempt| truth(state, attempt))
+        .collect();
+    steps.extend(concluded(state, now_ms));
+    if state.lifecycle == Lifecycle::Canceling && !state.attempts.values().any(is_in_flight) {
+        steps.push(Step::FinishCancel);
+    }
+    if is_open(state, outer_gates) && !state.contract.deadline_ms.reached(now_ms) {
+        launches(state, now_ms, &mut steps);
+    }
+    if is_open(state, outer_gates) && is_complete(state) {
+        steps.push(Step::CompleteRun);
+    }
+    steps
+}
+
+/// What brings an attempt's outcome to light without trying anything.
+fn truth(state: &RunState, attempt: &Attempt) -> Option<Step> {
+    let attempt_id = attempt.attempt_id.clone();
+    let stale = attempt.status == AttemptStatus::Prepared && attempt.epoch.get() < state.epoch;
+    if stale && state.config.restart_policy == RestartPolicy::Auto {
+        return Some(Step::ReturnPrepared { attempt_id });
+    }
+    if !is_uncertain(state, attempt) {
+        return None;
+    }
+    match state.operations.get(&attempt.operation_id)?.effect {
+        EffectClass::Read => state
+            .contract
+            .lost_reads
+            .as_ref()
+            .map(|_| Step::SettleLostRead { attempt_id }),
+        EffectClass::Idempotent => Some(Step::Lookup { attempt_id }),
+        EffectClass::External => None,
+    }
+}
+
+/// Boundaries of admitted nodes that have their evidence.
+fn concluded(state: &RunState, now_ms: u64) -> impl Iterator<Item = Step> {
+    let nodes = state.graph.iter().flat_map(|graph| &graph.nodes);
+    let active = nodes.filter_map(|node| {
+        let own = state
+            .nodes
+            .get(&node.id)
+            .filter(|own| own.status == NodeStatus::Active)?;
+        evident(state, node, own, now_ms).then(|| Step::Conclude {
+            node_id: node.id.clone(),
+        })
+    });
+    active.collect::<Vec<_>>().into_iter()
+}
+
+fn evident(state: &RunState, node: &Node, own: &NodeState, now_ms: u64) -> bool {
+    match node.kind {
+        NodeKind::Task(_) => operations(state, own).any(|operation| match operation.status {
+            OperationStatus::ConfirmedApplied => true,
+            OperationStatus::ConfirmedNotApplied => !has_attempts_left(state, operation),
+            OperationStatus::Open => false,
+        }),
+        NodeKind::Decision(_) | NodeKind::Join(_) | NodeKind::End => true,
+        NodeKind::Approval => state
+            .approvals
+            .values()
+            .any(|approval| approval_in_force(approval, now_ms)),
+        NodeKind::Verification => current(&state.verifications).is_some(),
+        NodeKind::Acceptance => current(&state.acceptances).is_some(),
+    }
+}
+
+fn operations<'a>(state: &'a RunState, own: &'a NodeState) -> impl Iterator<Item = &'a Operation> {
+    state
+        .operations
+        .values()
+        .filter(|operation| operation.activation_id.as_ref() == Some(&own.activation_id))
+}
+
+fn has_attempts_left(state: &RunState, operation: &Operation) -> bool {
+    let used = aiws::decimal::Dec::from_u64(operation.attempts.len() as u64);
+    used < state.contract.max_attempts.get()
+}
+
+/// New work, in the order of the graph: receipts, admissions, retries, dispatches.
+fn launches(state: &RunState, now_ms: u64, steps: &mut Vec<Step>) {
+    let free = state
+        .deliveries
+        .values()
+        .filter(|delivery| is_receivable(state, delivery, now_ms));
+    steps.extend(free.map(|delivery| Step::Receive {
+        delivery_id: delivery.record.delivery_id.clone(),
+    }));
+    for node in state.graph.iter().flat_map(|graph| &graph.nodes) {
+        let Some(own) = state.nodes.get(&node.id) else {
+            continue;
+        };
+        if node.deadline_ms.is_some_and(|own| own.reached(now_ms)) {
+            continue;
+        }
+        if is_ready(state, node) && is_received(state, node, own) {
+            steps.push(Step::Admit {
+                node_id: node.id.clone(),
+            });
+        }
+        if own.status == NodeStatus::Active {
+            steps.extend(
+                operations(state, own).filter_map(|operation| tried(state, node, operation)),
+            );
+        }
+    }
+}
+
+/// The next try of an active node's operation.
+fn tried(state: &RunState, node: &Node, operation: &Operation) -> Option<Step> {
+    let last = operation
+        .attempts
+        .last()
+        .and_then(|id| state.attempts.get(id))?;
+    let operation_id = operation.operation_id.clone();
+    match last.status {
+        AttemptStatus::Prepared if last.epoch.get() == state.epoch => {
+            let (node_id, attempt_id) = (node.id.clone(), last.attempt_id.clone());
+            Some(Step::Dispatch {
+                node_id,
+                operation_id,
+                attempt_id,
+            })
+        }
+        AttemptStatus::ConfirmedNotApplied if has_attempts_left(state, operation) => {
+            Some(Step::Retry { operation_id })
+        }
+        _ => None,
+    }
+}
+
+/// A delivery that its consumer still needs, accepts, and that nobody holds.
+fn is_receivable(state: &RunState, delivery: &DeliveryState, now_ms: u64) -> bool {
+    let record = &delivery.record;
+    let expired = record
+        .claim
+        .as_ref()
+        .is_some_and(|claim| now_ms >= claim.expires_at_ms.get());
+    let free = record.state == State::Pending || (record.state == State::Claimed && expired);
+    let waits = state
+        .nodes
+        .get(&record.recipient.node_id)
+        .is_some_and(|own| own.status == NodeStatus::Pending);
+    let accepted = state
+        .manifests
+        .get(&record.handoff.handoff_id)
+        .is_some_and(|committed| {
+            let (producer, status) = (
+                &committed.manifest.producer.node_id,
+                committed.manifest.outcome.status,
+            );
+            graph::accepts(&state.config, &record.recipient.node_id, producer, status)
+        });
+    free && waits && accepted
+}
+
+/// Whether every port has its receipt.
+fn is_received(state: &RunState, node: &Node, own: &NodeState) -> bool {
+    graph::inputs(&state.config, node).iter().all(|input| {
+        state
+            .deliveries
+            .values()
+            .map(|delivery| &delivery.record)
+            .any(|record| {
+                record.state == State::Acknowledged
+                    && record.recipient.activation_id == own.activation_id
+                    && record.recipient.input_port == input.port
+            })
+    })
+}

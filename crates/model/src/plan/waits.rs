@@ -1,0 +1,138 @@
+//! Waits: what a run cannot do itself: people, running work, uncertain effects, gates.
+//!
+//! Invariant: whatever keeps a live run from going on has a name here, or the run is dead (HS-05.6). Called by the
+//! scheduler and the report through `plan`.
+
+use aiws::id::{AttemptId, HoldId, NodeId};
+use aiws::record::{
+    Approval, ApprovalDecision, Attempt, AttemptStatus, EffectClass, HoldState, NodeKind,
+    RestartPolicy,
+};
+
+use crate::decide::complete_run::current;
+use crate::decide::reconcile::is_uncertain;
+use crate::event::Gate;
+use crate::run::{NodeStatus, RunState};
+
+/// One thing that is waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// A human's approval; the node is active.
+    Approval {
+        /// The node.
+        node_id: NodeId,
+    },
+    /// A human's acceptance; the node is active.
+    Acceptance {
+        /// The node.
+        node_id: NodeId,
+    },
+    /// A passing verification; the node is active.
+    Verification {
+        /// The node.
+        node_id: NodeId,
+    },
+    /// Evidence or a human: nobody knows what the attempt did, and nothing can look it up.
+    Uncertain {
+        /// The attempt.
+        attempt_id: AttemptId,
+    },
+    /// The end of an attempt that is being tried.
+    Running {
+        /// The attempt.
+        attempt_id: AttemptId,
+    },
+    /// The end of a hold.
+    Hold {
+        /// The hold.
+        hold_id: HoldId,
+    },
+    /// A gate of the mission or above it.
+    Gate(
+        /// The gate.
+        Gate,
+    ),
+    /// A human who returns an attempt that an earlier owner prepared.
+    Recovery,
+}
+
+/// What the run waits for now. `now_ms` is trusted UTC time in milliseconds.
+pub fn waits(state: &RunState, outer_gates: &[Gate], now_ms: u64) -> Vec<Wait> {
+    if state.lifecycle.is_terminal() {
+        return Vec::new();
+    }
+    let mut all: Vec<Wait> = state
+        .attempts
+        .values()
+        .filter_map(|attempt| attempt_wait(state, attempt))
+        .collect();
+    for node in state.graph.iter().flat_map(|graph| &graph.nodes) {
+        let active = state
+            .nodes
+            .get(&node.id)
+            .is_some_and(|own| own.status == NodeStatus::Active);
+        let node_id = node.id.clone();
+        match node.kind {
+            _ if !active => {}
+            NodeKind::Approval
+                if !state
+                    .approvals
+                    .values()
+                    .any(|approval| approval_in_force(approval, now_ms)) =>
+            {
+                all.push(Wait::Approval { node_id });
+            }
+            NodeKind::Verification if current(&state.verifications).is_none() => {
+                all.push(Wait::Verification { node_id });
+            }
+            NodeKind::Acceptance if current(&state.acceptances).is_none() => {
+                all.push(Wait::Acceptance { node_id })
+            }
+            _ => {}
+        }
+    }
+    let open = state
+        .holds
+        .values()
+        .filter(|hold| hold.state == HoldState::Open);
+    all.extend(open.map(|hold| Wait::Hold {
+        hold_id: hold.hold_id.clone(),
+    }));
+    all.extend(outer_gates.iter().cloned().map(Wait::Gate));
+    let stale = |attempt: &Attempt| {
+        attempt.status == AttemptStatus::Prepared && attempt.epoch.get() < state.epoch
+    };
+    if state.config.restart_policy == RestartPolicy::Human && state.attempts.values().any(stale) {
+        all.push(Wait::Recovery);
+    }
+    all
+}
+
+fn attempt_wait(state: &RunState, attempt: &Attempt) -> Option<Wait> {
+    let attempt_id = attempt.attempt_id.clone();
+    if !is_uncertain(state, attempt) {
+        return (attempt.status == AttemptStatus::Dispatched)
+            .then_some(Wait::Running { attempt_id });
+    }
+    let effect = state
+        .operations
+        .get(&attempt.operation_id)
+        .map(|operation| operation.effect);
+    let by_rule = effect == Some(EffectClass::Read) && state.contract.lost_reads.is_some();
+    (!by_rule).then_some(Wait::Uncertain { attempt_id })
+}
+
+/// Tried, and not settled.
+pub(super) fn is_in_flight(attempt: &Attempt) -> bool {
+    matches!(
+        attempt.status,
+        AttemptStatus::Dispatched | AttemptStatus::Unknown
+    )
+}
+
+/// Given, not withdrawn, not expired (FV-APR.3).
+pub(super) fn approval_in_force(approval: &Approval, now_ms: u64) -> bool {
+    approval.decision == ApprovalDecision::Approved
+        && !approval.revoked
+        && !approval.expires_at_ms.reached(now_ms)
+}

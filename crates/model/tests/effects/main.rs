@@ -1,0 +1,15 @@
+//! The commands about authority, effects, approvals, assessments, cancellation, holds and recovery.
+//!
+//! Invariant: every guard of these commands has a case that it refuses, and that nothing else refuses; the flows
+//! show that what is in order is accepted. Runs the real decide and the real evolve, and nothing else.
+
+#![allow(clippy::expect_used, clippy::unwrap_used)]
+
+mod bench;
+mod cases_admission;
+mod cases_holds;
+mod cases_mission;
+mod cases_settlement;
+mod refusals;
+mod steps;
+mod table;
