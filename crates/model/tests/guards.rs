@@ -34,7 +34,7 @@ fn every_guard_has_a_case_that_fails_without_it() {
     }
     std::panic::set_hook(Box::new(|_| {}));
     let mut unneeded = Vec::new();
-    for guard in Guard::ALL {
+    for guard in Guard::ALL.iter().filter(|guard| !elsewhere(**guard)) {
         ablation::disable(*guard);
         let cases = by_id.get(guard.id()).map_or(&[][..], Vec::as_slice);
         let noticed = cases
@@ -51,4 +51,9 @@ fn every_guard_has_a_case_that_fails_without_it() {
         "no case fails without these guards:\n{}",
         unneeded.join("\n")
     );
+}
+
+/// Guards of the commands about effects, approvals, holds and recovery: the test `effects` switches those off.
+fn elsewhere(guard: Guard) -> bool {
+    (Guard::MissionNew..=Guard::RecoverHuman).contains(&guard)
 }
