@@ -150,6 +150,32 @@ impl ArtifactProvider for FileArtifacts {
         Ok(bytes)
     }
 
+    fn read_digest(&self, digest: &Digest, max_bytes: u64) -> Result<Vec<u8>, ArtifactError> {
+        self.check_in_place()?;
+        let Some((mut file, facts)) = self.open_plain(&digest.to_string())? else {
+            return Err(ArtifactError::Missing { digest: *digest });
+        };
+        let limit_bytes = max_bytes.min(ARTIFACT_BYTES_MAX);
+        let fits = |found: u64| match found <= limit_bytes {
+            true => Ok(()),
+            false => Err(ArtifactError::TooLarge { limit_bytes, found }),
+        };
+        fits(facts.len())?;
+        let mut bytes = Vec::with_capacity(facts.len() as usize);
+        self.read_pieces(&mut file, |piece| {
+            bytes.extend_from_slice(piece);
+            fits(bytes.len() as u64)
+        })?;
+        let found = sha256(&bytes);
+        if found != *digest {
+            return Err(ArtifactError::DigestMismatch {
+                expected: *digest,
+                found,
+            });
+        }
+        Ok(bytes)
+    }
+
     fn contains(&self, digest: &Digest) -> Result<bool, ArtifactError> {
         self.check_in_place()?;
         Ok(self.open_plain(&digest.to_string())?.is_some())

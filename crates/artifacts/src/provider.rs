@@ -43,6 +43,15 @@ pub trait ArtifactProvider: Send + Sync {
     /// though they are there (ART-5); `ARTIFACT_MISMATCH` when digest or size differ; a store code when a step failed.
     fn read(&self, artifact: &Artifact, now_ms: u64) -> Result<Vec<u8>, ArtifactError>;
 
+    /// A copy of the bytes under `digest`, checked against it, at most `max_bytes` of them. For records that are
+    /// found by digest alone, such as evidence; what a manifest names is read with its record, which has a retention.
+    ///
+    /// # Errors
+    ///
+    /// `ARTIFACT_UNAVAILABLE` when the bytes are missing; `ARTIFACT_MISMATCH` when they hash to something else;
+    /// `SCHEMA_INVALID` when they are more than `max_bytes`; a store code when a step failed.
+    fn read_digest(&self, digest: &Digest, max_bytes: u64) -> Result<Vec<u8>, ArtifactError>;
+
     /// Whether something is stored under `digest`. A hint: only a read says whether it is the right bytes.
     ///
     /// # Errors

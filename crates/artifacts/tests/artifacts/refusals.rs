@@ -241,6 +241,10 @@ impl ArtifactProvider for Lying {
         Ok(self.0.clone())
     }
 
+    fn read_digest(&self, _: &aiws::digest::Digest, _: u64) -> Result<Vec<u8>, ArtifactError> {
+        Ok(self.0.clone())
+    }
+
     fn contains(&self, _: &aiws::digest::Digest) -> Result<bool, ArtifactError> {
         Ok(true)
     }
@@ -270,4 +274,18 @@ fn art_6_a_lying_provider_is_found_out() {
     assert_eq!(read_verified(&honest, &artifact, NOW_MS).unwrap(), b"truth");
     let late = read_verified(&honest, &artifact, RETAIN_UNTIL_MS);
     assert_eq!(code(late), "ARTIFACT_UNAVAILABLE");
+}
+
+/// A read by digest alone gives those bytes or a coded refusal, and never more than was asked for.
+#[test]
+fn a_read_by_digest_is_verified_and_bounded() {
+    let place = Place::new();
+    let store = place.open();
+    let digest = put(&store, b"truth").unwrap().digest;
+    assert_eq!(store.read_digest(&digest, 5).unwrap(), b"truth");
+    assert_eq!(code(store.read_digest(&digest, 4)), "SCHEMA_INVALID");
+    let absent = aiws::digest::sha256(b"absent");
+    assert_eq!(code(store.read_digest(&absent, 5)), "ARTIFACT_UNAVAILABLE");
+    std::fs::write(place.file_of(b"truth"), b"trutH").unwrap();
+    assert_eq!(code(store.read_digest(&digest, 5)), "ARTIFACT_MISMATCH");
 }
