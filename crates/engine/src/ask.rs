@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use aiws::digest::Digest;
+use aiws::digest::{Digest, sha256};
 use aiws::error::{Code, Error};
 use aiws::id::{AttemptId, EvidenceId, MissionId};
 use aiws::record::Node;
@@ -82,7 +82,8 @@ pub(crate) fn context(core: &Core, state: Arc<RunState>, mission: Arc<MissionSta
 /// A stored record by its id; none where the id is not one of ours or the bytes are gone.
 fn evidence(core: &Core, attempt_id: AttemptId, evidence_id: EvidenceId) -> Option<EvidenceRecord> {
     let digest: Digest = evidence_id.as_str().strip_prefix(EVIDENCE_PREFIX)?.parse().ok()?;
-    let bytes = core.artifacts.read_digest(&digest, EVIDENCE_BYTES).ok()?;
+    // Whatever the provider says, only the bytes of that digest are the record (ART-6).
+    let bytes = core.artifacts.read_digest(&digest, EVIDENCE_BYTES).ok().filter(|bytes| sha256(bytes) == digest)?;
     let report = aiws::strict::parse(&bytes).ok().and_then(|record| EffectReport::from_record(&record));
     Some(EvidenceRecord { attempt_id, evidence_id, report, bytes: Arc::from(bytes) })
 }

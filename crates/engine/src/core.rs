@@ -128,7 +128,10 @@ impl Core {
 
     /// The event at a place of the log.
     pub(crate) fn read(&self, sequence: u64) -> Result<Arc<Sealed>, Error> {
-        self.journal.read(sequence).map(Arc::new).map_err(|error| of_store(&error))
+        let sealed = self.journal.read(sequence).map_err(|error| of_store(&error))?;
+        sealed.map(Arc::new).ok_or_else(|| {
+            Error::new(Code::TailLost, format!("expected an event at sequence {sequence}, found the log's end; run verify"))
+        })
     }
 
     /// The token of one claim (T-24). The same question has the same answer in this process, and nobody else can

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use aiws::decimal::{Dec, U64};
 use aiws::digest::Digest;
 use aiws::error::{Code, Error, Stage};
-use aiws::id::{ActivationId, GrantId, Id, PolicyId};
+use aiws::id::{ActivationId, GrantId, Id};
 use aiws::record::{Artifact, Ref};
 use aiws::token::ClaimToken;
 use praxis_artifacts::{ArtifactError, read_verified};

@@ -36,7 +36,7 @@ pub struct Ports {
 }
 
 /// Trusted time.
-pub trait Clock: Send + Sync {
+pub trait Clock: std::fmt::Debug + Send + Sync {
     /// Now, in UTC milliseconds since 1970.
     fn now_ms(&self) -> u64;
 }
@@ -205,6 +205,7 @@ impl Authorization {
 }
 
 /// The store's time: the port's clock, never below the last time of the log or of an earlier answer (T-29).
+#[derive(Debug)]
 pub(crate) struct StoreClock {
     port: Arc<dyn Clock>,
     floor_ms: AtomicU64,

@@ -310,7 +310,8 @@ impl RunOwner {
     /// over has nothing to let go of.
     fn release(&self) {
         if self.epoch.is_some() && self.blocked.is_none() {
-            self.core.journal.release_owner(&self.stream);
+            // A full queue costs one needless recovery at the next open.
+            let _ = self.core.journal.release_owner(&self.stream);
         }
     }
 
@@ -344,13 +345,13 @@ fn fold(core: &Core, subject: &Subject) -> Result<RunState, Error> {
         Some(first) => Some(first.event.prev_hash),
         None => core.opening(&stream),
     };
-    let admission = match opening {
-        Some(hash) => core.journal.find_event(&hash).map_err(store)?,
+    let mission = Subject::mission(subject.mission_id.clone()).stream();
+    let sequence = match opening {
+        Some(hash) => core.journal.find_event(&mission, &hash).map_err(store)?,
         None => None,
     };
-    let Some(admission) = admission else {
-        return Err(crate::engine::no_such_run(subject));
-    };
+    let Some(sequence) = sequence else { return Err(crate::engine::no_such_run(subject)) };
+    let admission = core.read(sequence)?;
     let mut state = RunState::admitted(&admission.event, &admission.hash).map_err(unfoldable)?;
     for sealed in &events {
         state = evolve::run(state, &sealed.event, &sealed.hash).map_err(unfoldable)?;

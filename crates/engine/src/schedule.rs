@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use aiws::decimal::{Dec, DecPlus, U64};
+use aiws::decimal::{Dec, DecPlus};
 use aiws::error::{Code, Error};
 use aiws::id::{AttemptId, DeliveryId, HoldId, NodeId, OperationId};
 use aiws::record::{

@@ -21,8 +21,7 @@ impl praxis_journal::Clock for StoreClock {
 
 /// Opens the store, or creates it where there is none and the options say so.
 pub(crate) async fn open(path: &Path, options: &Options, clock: Arc<StoreClock>) -> Result<Journal, EngineError> {
-    let mut journal = praxis_journal::Options::new(clock);
-    journal.read_only = options.read_only;
+    let mut journal = praxis_journal::Options { clock, read_only: options.read_only, ..Default::default() };
     if let Some(segment_bytes) = options.segment_bytes {
         journal.segment_bytes = segment_bytes;
     }
