@@ -9,6 +9,8 @@ mod pipeline;
 use std::sync::OnceLock;
 
 use aiws::error::Code;
+use aiws::json::Value;
+use praxis_model::guard::Guard;
 
 use crate::world::{Step, World};
 
@@ -101,12 +103,50 @@ pub fn refused(world: &World, code: Code, when: impl FnOnce(&mut World) -> Step)
     }
 }
 
+/// As `refused`, and it is this guard that refuses.
+pub fn stopped(
+    world: &World,
+    guard: Guard,
+    code: Code,
+    when: impl FnOnce(&mut World) -> Step,
+) -> Outcome {
+    let mut by = None;
+    refused(world, code, |world| {
+        let step = when(world);
+        by = step
+            .as_ref()
+            .err()
+            .and_then(|error| error.details.get("requirement").cloned());
+        step
+    })?;
+    let expected = Some(Value::from(guard.id()));
+    ensure(
+        by == expected,
+        format!(
+            "expected the refusal of {guard:?} {}, found {by:?}",
+            guard.id()
+        ),
+    )
+}
+
 /// When `when` is done to the world, then it is accepted; gives the world after it.
 pub fn accepted(world: &World, when: impl FnOnce(&mut World) -> Step) -> Result<World, String> {
     let mut after = world.clone();
     when(&mut after)
         .map_err(|error| format!("expected acceptance, found {error} {:?}", error.details))?;
     Ok(after)
+}
+
+/// A step of the setting, which must be accepted.
+pub trait Must {
+    /// The result, or what was refused.
+    fn must(self) -> Result<Value, String>;
+}
+
+impl Must for Step {
+    fn must(self) -> Result<Value, String> {
+        self.map_err(|error| format!("the setting was refused: {error} {:?}", error.details))
+    }
 }
 
 /// A plain condition.

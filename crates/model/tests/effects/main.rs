@@ -10,6 +10,8 @@ mod cases_admission;
 mod cases_holds;
 mod cases_mission;
 mod cases_settlement;
+mod flows;
+mod holds;
 mod refusals;
 mod steps;
 mod table;

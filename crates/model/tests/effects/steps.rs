@@ -263,17 +263,7 @@ impl Bench {
             }),
             &facts,
         );
-        let boundary = BoundaryIntent {
-            node_id: id("gate"),
-            status: OutcomeStatus::Completed,
-            result: object! {},
-            artifacts: vec![artifact()],
-            criteria: Vec::new(),
-            approvals: vec![id("yes")],
-            context: Context::default(),
-            cause: None,
-            hold: None,
-        };
+        let boundary = gate_done();
         let facts = self.with_material(self.facts(Who::System));
         self.intend(&Intent::Boundary(boundary), &facts);
         self.receive();
@@ -396,5 +386,20 @@ pub fn artifact() -> Artifact {
         schema_digest: None,
         retention_owner: id("engine"),
         retain_until_ms: Ms::from_u64(700_000),
+    }
+}
+
+/// What `gate` says at its boundary: the approval stands, and the plan goes on.
+pub fn gate_done() -> BoundaryIntent {
+    BoundaryIntent {
+        node_id: id("gate"),
+        status: OutcomeStatus::Completed,
+        result: object! {},
+        artifacts: vec![artifact()],
+        criteria: Vec::new(),
+        approvals: vec![id("yes")],
+        context: Context::default(),
+        cause: None,
+        hold: None,
     }
 }
