@@ -130,13 +130,7 @@ impl Workspace {
     /// # Panics
     /// When cargo does not answer.
     pub fn read() -> Workspace {
-        let text = cargo(&[
-            "metadata",
-            "--format-version",
-            "1",
-            "--offline",
-            "--no-deps",
-        ]);
+        let text = cargo(&["metadata", "--format-version", "1", "--no-deps"]);
         match serde_json::from_str::<Value>(&text) {
             Ok(metadata) => Workspace::from_metadata(&metadata),
             Err(error) => panic!("cargo metadata is not JSON: {error}"),
@@ -176,25 +170,27 @@ impl Workspace {
     }
 }
 
-/// Runs cargo at the root and returns what it prints.
+/// Runs cargo at the root and returns what it prints. Asks the network only if what is on disk does not suffice, as when
+/// a single crate was built in a fresh clone.
 ///
 /// # Panics
 /// When it fails, with what it says.
 pub fn cargo(arguments: &[&str]) -> String {
+    run_cargo(&[arguments, &["--offline"]].concat())
+        .or_else(|_| run_cargo(arguments))
+        .unwrap_or_else(|problem| panic!("cargo {arguments:?}: {problem}"))
+}
+
+fn run_cargo(arguments: &[&str]) -> Result<String, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    match Command::new(cargo)
+    let output = Command::new(cargo)
         .args(arguments)
         .current_dir(repo::root())
         .output()
-    {
-        Ok(output) if output.status.success() => {
-            String::from_utf8_lossy(&output.stdout).into_owned()
-        }
-        Ok(output) => panic!(
-            "cargo {arguments:?}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        ),
-        Err(error) => panic!("cargo {arguments:?}: {error}"),
+        .map_err(|error| error.to_string())?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
     }
 }
 

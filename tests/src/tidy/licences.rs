@@ -138,7 +138,6 @@ pub fn tree() -> String {
     let arguments = [
         "tree",
         "--workspace",
-        "--offline",
         "--prefix",
         "none",
         "-e",
