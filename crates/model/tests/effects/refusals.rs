@@ -8,7 +8,7 @@ use std::sync::{RwLock, RwLockReadGuard};
 use praxis_model::guard::{Guard, ablation};
 
 use crate::table::Case;
-use crate::{cases_admission, cases_holds, cases_mission, cases_settlement};
+use crate::{cases_admission, cases_holds, cases_mission, cases_retry, cases_settlement};
 
 /// Guards are switched off for the whole process: whoever decides holds this for reading meanwhile.
 static ALL_GUARDS_ON: RwLock<()> = RwLock::new(());
@@ -36,7 +36,7 @@ fn all() -> Vec<Case> {
         cases_mission::APPROVALS,
         cases_admission::ADMISSION,
         cases_admission::DISPATCH,
-        cases_admission::RETRY,
+        cases_retry::RETRY,
         cases_settlement::SETTLE,
         cases_settlement::RECONCILE,
         cases_settlement::ASSESSMENTS,
@@ -86,7 +86,7 @@ fn a_dispatch_is_refused_for_whatever_changed_since_admission() {
 /// attempts, grant and budget are left.
 #[test]
 fn a_retry_out_of_order_is_refused() {
-    refused(cases_admission::RETRY);
+    refused(cases_retry::RETRY);
 }
 
 /// Proves FV-EFF.2, FV-REC.3, NUM-2, T-20: a settlement is refused that charges what was not applied, returns what
