@@ -1,6 +1,7 @@
 //! Cases as data: given a world, when a command comes, then this and nothing else.
 //! Invariant: a refused command leaves the world as it was (ERR-PREC.3). Used by `guards`.
 
+mod admission;
 mod boundary;
 mod claims;
 mod graph;
@@ -45,6 +46,7 @@ pub fn all() -> &'static [Case] {
     static ALL: OnceLock<Vec<Case>> = OnceLock::new();
     ALL.get_or_init(|| {
         let files = [
+            admission::cases(),
             boundary::cases(),
             claims::cases(),
             graph::cases(),
