@@ -40,6 +40,7 @@ macro_rules! commands {
         )*
 
         /// A command's body.
+        #[allow(clippy::large_enum_variant, reason = "a body lives for one decision; boxes would stand in every match")]
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(tag = "type")]
         pub enum Body { $($(#[$doc])* #[serde(rename = $name)] $variant($variant),)* }
@@ -345,6 +346,7 @@ pub struct Command {
 }
 
 /// What a worker or the scheduler asks for; the actor fills in revision, epoch, basis and derived members.
+#[allow(clippy::large_enum_variant, reason = "an intent lives for one message")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     tag = "intent",

@@ -171,7 +171,7 @@ guards! {
     ApprovalInForce "FV-APR.3" ApprovalStale Admission "The approval is not revoked.";
     ApprovalUnexpired "FV-APR.4" ApprovalStale Admission "Trusted time has not reached the approval's expiry.";
     ApprovalMaterial "FV-APR.1" ApprovalStale Admission "The approval is of exactly this action.";
-    ApprovalOneOperation "FV-CMD.9" ApprovalStale Admission "The approval is bound to no other operation.";
+    ApprovalOneOperation "T-80" ApprovalStale Admission "The approval is bound to no other operation.";
     BudgetFits "FV-ACC.1" BudgetExceeded Admission "Spent, reserved and the amount together stay within the budget.";
     ContractDeadline "FV-CON.5" DeadlinePassed Admission "The contract's deadline is ahead.";
     NodeDeadline "FV-CON.3" DeadlinePassed Admission "The node's deadline is ahead.";
@@ -193,7 +193,7 @@ guards! {
     UnknownOnce "FV-EFF.2" StateInvalid Object "Only an attempt in flight becomes uncertain.";
     UnknownUncharged "FV-EFF.2" SchemaInvalid Object "An uncertain outcome has no cost yet.";
     NotAppliedUncharged "FV-ACC.4" SchemaInvalid Object "What was not applied cost nothing.";
-    LostReadCharged "FV-CMD.9" SchemaInvalid Object "A lost read costs its whole reservation.";
+    LostReadCharged "T-20" SchemaInvalid Object "A lost read costs its whole reservation.";
     ActualCounts "NUM-2" SchemaInvalid Object "The account's sums stay within 100 digits.";
     SettleEvidence "HF-03.4" EvidenceInvalid Object "A confirmed outcome names evidence.";
     UncertainHuman "HS-03.7" HumanRequired Authority "A human decides an uncertain outcome, or a conclusive lookup, or the contract's rule for lost reads.";
