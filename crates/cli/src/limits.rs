@@ -45,5 +45,3 @@ pub const CLOCK_TOLERANCE_MS: u64 = 5_000;
 pub const TAIL_LINES: usize = 12;
 /// How many changed files `unknown` lists before it counts the rest.
 pub const LISTED_FILES: usize = 20;
-/// Events that the publisher takes from the outbox at once.
-pub const OUTBOX_BATCH: usize = 256;

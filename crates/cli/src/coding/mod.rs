@@ -2,5 +2,11 @@
 //! Invariant: every external step is an effect of the engine; a stage knows only its verified inputs.
 //! Called by the verbs `code` and `resume`.
 
+pub mod adapter;
+pub mod contract;
 pub mod git;
+pub mod graph;
+pub mod outcome;
+pub mod program;
+pub mod publish;
 pub mod workspace;

@@ -3,3 +3,7 @@
 //! Called by the verbs.
 
 pub mod escape;
+pub mod json;
+pub mod live;
+pub mod page;
+pub mod text;

@@ -1,0 +1,150 @@
+//! The host's policy: who may do what in a coding run.
+//! Invariant: one table; the engine schedules and never approves, a person decides and never poses as the engine, and whatever stands in no row is refused.
+//! Called by the engine for every command, its own included.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use aiws::decimal::Dec;
+use aiws::digest::Digest;
+use aiws::id::{EvidenceId, Id};
+use aiws::json::Value;
+use aiws::record::{ActorKind, Ref};
+use praxis_artifacts::ArtifactProvider;
+use praxis_engine::capability::{CLASS_LOOKUP, CLASS_LOST_READ_RULE, CLASS_RECOVERY, CLASS_SCHEDULER};
+use praxis_engine::ports::{Ask, Authorization, Authorizer, Draft};
+use praxis_model::command::{Body, CommandType};
+
+use crate::coding::contract::{Actions, Grants};
+
+/// A decision that a person typed at a terminal, with the material on display.
+pub const AT_TERMINAL: &str = "AT_TERMINAL";
+/// A decision that was given in advance with `--approve-as`.
+pub const IN_ADVANCE: &str = "IN_ADVANCE";
+/// A verb that a person typed, such as `code` or `reconcile`.
+pub const TYPED: &str = "TYPED";
+
+/// The policy of this command line.
+pub struct Policy {
+    artifacts: Arc<dyn ArtifactProvider>,
+    reference: Ref,
+}
+
+impl Policy {
+    /// The policy over the store's artifacts, which confirm evidence.
+    ///
+    /// # Errors
+    ///
+    /// None in practice; an id that is refused.
+    pub fn new(artifacts: Arc<dyn ArtifactProvider>) -> Result<Self, aiws::error::Error> {
+        let reference = Ref { id: Id::new("praxis-cli")?, revision: Dec::from_u64(1) };
+        Ok(Self { artifacts, reference })
+    }
+
+    /// Evidence that the command names and that the store holds.
+    fn confirmed(&self, command: &Body) -> BTreeSet<EvidenceId> {
+        let named: &[EvidenceId] = match command {
+            Body::Settle(body) => &body.evidence,
+            Body::Reconcile(body) => &body.evidence,
+            Body::Verify(body) => &body.evidence,
+            Body::Accept(body) => &body.evidence,
+            Body::ResolveHold(body) => &body.evidence,
+            _ => &[],
+        };
+        named.iter().filter(|id| self.is_stored(id)).cloned().collect()
+    }
+
+    fn is_stored(&self, id: &EvidenceId) -> bool {
+        evidence_digest(id).is_some_and(|digest| self.artifacts.contains(&digest).unwrap_or(false))
+    }
+}
+
+/// The digest in an evidence id of the form `sha256:<hex>`.
+#[must_use]
+pub fn evidence_digest(id: &EvidenceId) -> Option<Digest> {
+    id.as_str().strip_prefix("sha256:")?.parse().ok()
+}
+
+impl Authorizer for Policy {
+    fn authorize(&self, ask: &Ask<'_>) -> Authorization {
+        let mut answer = Authorization::refused(ask.capability, self.reference.clone());
+        answer.allowed = is_allowed(ask) && ask.draft_admission.is_none_or(covers);
+        if !answer.allowed {
+            return answer;
+        }
+        answer.decision_ref = decision(ask);
+        answer.clear_evidence = self.confirmed(ask.command);
+        answer.admissions = ask.draft_admission.map(admitted).unwrap_or_default();
+        let engine = ask.capability.actor_kind() == ActorKind::System;
+        answer.restart_allowed = engine;
+        answer.recovery_authority = engine && ask.capability.class() == CLASS_RECOVERY;
+        answer
+    }
+}
+
+/// The table: class of the caller against command.
+fn is_allowed(ask: &Ask<'_>) -> bool {
+    use CommandType as C;
+    let kind = ask.command.kind();
+    match (ask.capability.actor_kind(), ask.capability.class()) {
+        (ActorKind::System, CLASS_SCHEDULER) => match ask.command {
+            // The engine may narrow the one grant that is made for it, and nothing else.
+            Body::GrantCommand(body) => {
+                body.grant.parent_grant_id.as_ref().is_some_and(|parent| parent.as_str() == Grants::CORRECT)
+            }
+            _ => matches!(
+                kind,
+                C::Dispatch
+                    | C::Settle
+                    | C::Retry
+                    | C::Verify
+                    | C::CompleteRun
+                    | C::CommitBoundary
+                    | C::ClaimDelivery
+                    | C::AcknowledgeDelivery
+                    | C::ReleaseDelivery
+                    | C::AdmitConsumer
+                    | C::PlaceHold
+            ),
+        },
+        (ActorKind::System, CLASS_RECOVERY) => matches!(kind, C::RecoverOwnership | C::PlaceHold | C::Settle),
+        (ActorKind::System, CLASS_LOOKUP | CLASS_LOST_READ_RULE) => {
+            matches!(kind, C::Reconcile | C::Settle)
+        }
+        (ActorKind::Human, TYPED) => {
+            matches!(kind, C::OpenMission | C::StartRun | C::ActivateGraph | C::Reconcile)
+        }
+        (ActorKind::Human, AT_TERMINAL) => matches!(kind, C::Approve | C::Accept),
+        (ActorKind::Human, IN_ADVANCE) => match ask.command {
+            // What was said in advance is yes; a no needs somebody who looked.
+            Body::Approve(body) => body.decision == aiws::record::ApprovalDecision::Approved,
+            Body::Accept(body) => body.verdict == aiws::record::AcceptanceVerdict::Accepted,
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// A correction runs under the grant that names the very plan it says it carries out.
+fn covers(draft: &Draft) -> bool {
+    let action = draft.proposal.action.get("action").and_then(Value::as_str);
+    if action != Some(Actions::CORRECT) {
+        return true;
+    }
+    let plan = draft.proposal.action.pointer("/payload/planDigest").and_then(Value::as_str);
+    let plan: Option<Digest> = plan.and_then(|plan| plan.parse().ok());
+    plan.and_then(|plan| Grants::correction(&plan).ok()).is_some_and(|grant| grant == draft.proposal.grant_id)
+}
+
+/// The reference of the decision behind a command: what the host put in a person's capability, and for a lost
+/// check the decision that the contract itself carries.
+fn decision(ask: &Ask<'_>) -> Option<Id> {
+    if ask.capability.class() == CLASS_LOST_READ_RULE {
+        return Some(ask.run?.contract.lost_reads.as_ref()?.decision_ref.clone());
+    }
+    Id::new(ask.capability.evidence().get("decision")?.as_str()?).ok()
+}
+
+fn admitted(draft: &Draft) -> BTreeMap<Id, aiws::record::AdmissionProposal> {
+    BTreeMap::from([(draft.admission_ref.clone(), draft.proposal.clone())])
+}

@@ -1,0 +1,437 @@
+//! The two effects of a coding run: an agent's command line and a check's, each in a tree of its own.
+//! Invariant: a tree is built from verified inputs alone, the environment is the approved one, and what is reported was stored before.
+//! Called by the engine's effect workers after DISPATCHED is durable.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use aiws::decimal::Dec;
+use aiws::error::{Code, Error};
+use aiws::id::NodeId;
+use aiws::json::Value;
+use aiws::record::{Artifact, EffectClass, Manifest};
+use praxis_artifacts::ArtifactProvider;
+use praxis_engine::process::{Exit, Finished, Meaning, Process};
+use praxis_engine::program::NodeContext;
+use praxis_engine::{Adapter, BoxFuture, EffectCall, EffectOutcome, EffectReport, Input};
+
+use super::contract::Job;
+use super::graph::Stage;
+use super::outcome::{CHECK_FILE, Ended, Outcome, PATCH_FILE, PLAN_FILE, TRANSCRIPT_FILE, counts};
+use super::program::Coding;
+use super::workspace::{Workspace, private_dir, remove};
+use crate::limits;
+use crate::store::{read_bounded, write_private};
+
+/// The name of the adapter that runs agents.
+pub const AGENT: &str = "agent";
+/// The name of the adapter that runs checks.
+pub const CHECK: &str = "check";
+
+/// Variables that agents and checks always see.
+const ALWAYS: &[&str] = &["PATH", "HOME", "LANG"];
+
+/// Runs agents: nobody can tell from outside what a lost one did.
+pub struct AgentAdapter(pub Arc<Coding>);
+
+/// Runs checks, which only read: a lost one may run again.
+pub struct CheckAdapter(pub Arc<Coding>);
+
+impl Adapter for AgentAdapter {
+    fn class(&self) -> EffectClass {
+        EffectClass::External
+    }
+
+    fn call(&self, call: EffectCall) -> BoxFuture<'_, EffectReport> {
+        let coding = Arc::clone(&self.0);
+        Box::pin(async move { run(coding, call, Kind::Agent).await })
+    }
+}
+
+impl Adapter for CheckAdapter {
+    fn class(&self) -> EffectClass {
+        EffectClass::Read
+    }
+
+    fn call(&self, call: EffectCall) -> BoxFuture<'_, EffectReport> {
+        let coding = Arc::clone(&self.0);
+        Box::pin(async move { run(coding, call, Kind::Check).await })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Agent,
+    Check,
+}
+
+/// The files of one attempt beside its tree: `attempts/<node>-<number>/`.
+#[derive(Clone, Debug)]
+pub struct AttemptFiles(PathBuf);
+
+impl AttemptFiles {
+    /// The files of an attempt; nothing is touched yet.
+    #[must_use]
+    pub fn of(workspace: &Workspace, node: &NodeId, number: u64) -> Self {
+        Self(workspace.root().join("attempts").join(format!("{node}-{number}")))
+    }
+
+    /// What the process wrote, as it comes.
+    #[must_use]
+    pub fn transcript(&self) -> PathBuf {
+        self.0.join("transcript.txt")
+    }
+
+    /// Where the plan stage writes `plan.md`.
+    #[must_use]
+    pub fn output(&self) -> PathBuf {
+        self.0.join("output")
+    }
+
+    fn usage(&self) -> PathBuf {
+        self.0.join("usage")
+    }
+}
+
+/// One call, prepared.
+struct Prepared {
+    process: Process,
+    files: AttemptFiles,
+}
+
+/// One call in hand.
+struct Hand {
+    job: Arc<Job>,
+    stage: Stage,
+    workspace: Workspace,
+    call: EffectCall,
+}
+
+async fn run(coding: Arc<Coding>, call: EffectCall, kind: Kind) -> EffectReport {
+    let Some((job, stage)) = coding.known(&call.mission_id).zip(Stage::of(&call.node_id)) else {
+        return not_started("the run's job is not known to this engine", Vec::new());
+    };
+    let workspace = coding.workspace(&job);
+    let hand = Arc::new(Hand { job, stage, workspace, call });
+    let prepared = match blocking(&hand, |hand| hand.prepare()).await {
+        Ok(prepared) => prepared,
+        Err(error) => return not_started(&error.to_string(), Vec::new()),
+    };
+    let finished = prepared.process.run().await;
+    let files = prepared.files;
+    let reported = blocking(&hand, move |hand| match kind {
+        Kind::Agent => hand.agent_report(&files, finished),
+        Kind::Check => hand.check_report(&files, finished),
+    });
+    match reported.await {
+        Ok(report) => report,
+        // It ran; what it did could not be stored, so nobody can say from here.
+        Err(error) => EffectReport { outcome: EffectOutcome::Uncertain { why: error.to_string() }, evidence: Value::Null },
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    hand: &Arc<Hand>,
+    work: impl FnOnce(&Hand) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let hand = Arc::clone(hand);
+    let done = tokio::task::spawn_blocking(move || work(&hand)).await;
+    done.unwrap_or_else(|_| Err(Error::new(Code::ActorLost, "the preparation of a tree stopped before it was done")))
+}
+
+fn not_started(why: &str, artifacts: Vec<Artifact>) -> EffectReport {
+    let outcome = Outcome { ended: Ended::NotStarted, failure: Some(why.to_owned()), artifacts };
+    EffectReport { outcome: EffectOutcome::NotApplied, evidence: outcome.to_value().unwrap_or_default() }
+}
+
+impl Hand {
+    /// Builds the tree and the files, and the process that will run in it.
+    fn prepare(&self) -> Result<Prepared, Error> {
+        let tree = match self.stage {
+            Stage::Check(number) => format!("check-{number}"),
+            _ => "clone".to_owned(),
+        };
+        let directory = self.workspace.materialize(&tree, &self.input_bytes(PATCH_FILE))?;
+        let files = AttemptFiles::of(&self.workspace, &self.call.node_id, self.call.attempt_number);
+        remove(&files.0)?;
+        private_dir(&files.output())?;
+        let mut process = Process::new(self.payload_text("/command")?, directory);
+        process.pass = ALWAYS.iter().map(|name| (*name).to_owned()).chain(self.environment()).collect();
+        process.wall_ms = self.payload_text("/bounds/timeoutSeconds")?.parse::<u64>().unwrap_or(0).saturating_mul(1_000);
+        process.transcript = Some(files.transcript());
+        process.transcript_bytes = limits::TRANSCRIPT_BYTES;
+        if let Some(stage) = self.stage.agent() {
+            process.set = self.agent_environment(stage, &files)?;
+        }
+        Ok(Prepared { process, files })
+    }
+
+    /// What an agent finds in its environment beside the names that were let through.
+    fn agent_environment(&self, stage: &str, files: &AttemptFiles) -> Result<BTreeMap<String, String>, Error> {
+        let mut set = BTreeMap::new();
+        let mut say = |name: &str, value: &str| drop(set.insert(format!("PRAXIS_{name}"), value.to_owned()));
+        say("STAGE", stage);
+        say("OPERATION_ID", self.call.operation_id.as_str());
+        say("ATTEMPT_ID", self.call.attempt_id.as_str());
+        say("OUTPUT_DIR", text(&files.output())?);
+        say("USAGE_FILE", text(&files.usage())?);
+        let task = files.0.join("task.md");
+        write_private(&task, format!("{}\n", self.job.task.trim_end()).as_bytes(), true)?;
+        say("TASK_FILE", text(&task)?);
+        let inputs = files.0.join("inputs");
+        private_dir(&inputs)?;
+        say("INPUTS_DIR", text(&inputs)?);
+        for input in &self.call.inputs {
+            write_input(&inputs, input)?;
+        }
+        for (variable, name) in [("PLAN_FILE", PLAN_FILE), ("FEEDBACK_FILE", CHECK_FILE)] {
+            if let Some(bytes) = self.input(name) {
+                let path = files.0.join(if variable == "PLAN_FILE" { "plan.md" } else { "feedback.txt" });
+                write_private(&path, bytes, true)?;
+                say(variable, text(&path)?);
+            }
+        }
+        Ok(set)
+    }
+
+    fn agent_report(&self, files: &AttemptFiles, finished: std::io::Result<Finished>) -> Result<EffectReport, Error> {
+        let finished = match finished {
+            Ok(finished) => finished,
+            Err(error) => return Ok(not_started(&error.to_string(), Vec::new())),
+        };
+        let (actual, usage_note) = usage(files);
+        let ended = ended(&finished);
+        let mut transcript = transcript(files);
+        if let Some(note) = usage_note {
+            transcript.push_str(&format!("\n[praxis: {note}]\n"));
+        }
+        let mut artifacts = vec![self.put(TRANSCRIPT_FILE, transcript.as_bytes())?];
+        if finished.meaning() == Meaning::NotApplied {
+            let failure = Some("the agent said that it did nothing (exit 75)".to_owned());
+            let evidence = Outcome { ended, failure, artifacts }.to_value()?;
+            return Ok(EffectReport { outcome: EffectOutcome::NotApplied, evidence });
+        }
+        let mut failure = (!ended.is_success()).then(|| format!("the agent {}", ended.sentence()));
+        match self.stage {
+            Stage::Plan => match plan(files) {
+                Ok(plan) => artifacts.push(self.put(PLAN_FILE, &plan)?),
+                Err(error) => failure = failure.or(Some(error.message)),
+            },
+            _ => {
+                let patch = match self.workspace.capture() {
+                    Ok(captured) => captured.patch,
+                    Err(error) => {
+                        failure = failure.or(Some(error.message));
+                        self.input_bytes(PATCH_FILE)
+                    }
+                };
+                artifacts.push(self.put(PATCH_FILE, &patch)?);
+            }
+        }
+        let evidence = Outcome { ended, failure, artifacts }.to_value()?;
+        Ok(EffectReport { outcome: EffectOutcome::Applied { actual }, evidence })
+    }
+
+    fn check_report(&self, files: &AttemptFiles, finished: std::io::Result<Finished>) -> Result<EffectReport, Error> {
+        let finished = match finished {
+            Ok(finished) => finished,
+            Err(error) => return Ok(not_started(&error.to_string(), Vec::new())),
+        };
+        if let Stage::Check(number) = self.stage {
+            self.workspace.discard(&format!("check-{number}"))?;
+        }
+        let ended = ended(&finished);
+        let producer = self.call.inputs.iter().map(|input| &input.manifest).find_map(|manifest| failure_of(manifest));
+        let failure = producer.or_else(|| (!ended.is_success()).then(|| format!("the check {}", ended.sentence())));
+        let said = format!(
+            "The check `{}` {}.\n{}\n{}",
+            crate::render::escape::line(&self.payload_text("/command")?),
+            ended.sentence(),
+            failure.as_ref().map(|failure| format!("It does not count as passed: {failure}.\n")).unwrap_or_default(),
+            transcript(files)
+        );
+        let artifacts = vec![self.put(CHECK_FILE, said.as_bytes())?];
+        let evidence = Outcome { ended, failure, artifacts }.to_value()?;
+        Ok(EffectReport { outcome: EffectOutcome::Applied { actual: Dec::ZERO }, evidence })
+    }
+
+    fn put(&self, name: &str, bytes: &[u8]) -> Result<Artifact, Error> {
+        put(self.call.artifacts.as_ref(), &self.job, name, bytes)
+    }
+
+    fn input(&self, name: &str) -> Option<&[u8]> {
+        let mut all = self.call.inputs.iter().flat_map(|input| &input.artifacts);
+        all.find(|(artifact, _)| artifact.locator.key.as_str() == name).map(|(_, bytes)| bytes.as_ref())
+    }
+
+    fn input_bytes(&self, name: &str) -> Vec<u8> {
+        self.input(name).map(<[u8]>::to_vec).unwrap_or_default()
+    }
+
+    /// A text of the approved action's payload.
+    fn payload_text(&self, pointer: &str) -> Result<String, Error> {
+        let found = self.call.action.pointer(&format!("/payload{pointer}")).and_then(Value::as_str);
+        found.map(str::to_owned).ok_or_else(|| {
+            Error::new(Code::InputIncompatible, format!("expected a text at {pointer} of the action's payload, found none"))
+        })
+    }
+
+    fn environment(&self) -> Vec<String> {
+        let names = self.call.action.pointer("/payload/environment").and_then(Value::as_array).unwrap_or_default();
+        names.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+}
+
+/// One folder per input port, with a copy of each artifact.
+fn write_input(inputs: &Path, input: &Input) -> Result<(), Error> {
+    // Ports and names of this workflow are plain; anything else is data and never becomes a path.
+    let plain = |name: &str| name.chars().all(|char| char.is_ascii_alphanumeric() || "-.".contains(char)) && !name.starts_with('.');
+    if !plain(input.port.as_str()) {
+        return Ok(());
+    }
+    let folder = inputs.join(input.port.as_str());
+    private_dir(&folder)?;
+    for (artifact, bytes) in &input.artifacts {
+        if plain(artifact.locator.key.as_str()) {
+            write_private(&folder.join(artifact.locator.key.as_str()), bytes, true)?;
+        }
+    }
+    Ok(())
+}
+
+/// Stores bytes under a name of this workflow.
+fn put(artifacts: &dyn ArtifactProvider, job: &Job, name: &str, bytes: &[u8]) -> Result<Artifact, Error> {
+    let media_type = match name {
+        PLAN_FILE => "text/markdown",
+        PATCH_FILE => "text/x-diff",
+        _ => "text/plain",
+    };
+    artifacts
+        .put(bytes, name, media_type, &job.started_by, job.retain_until_ms())
+        .map_err(|error| Error::new(error.code(), error.to_string()))
+}
+
+fn ended(finished: &Finished) -> Ended {
+    match finished.exit {
+        _ if finished.timed_out => Ended::TimedOut,
+        Exit::Code(code) => Ended::Exit { code },
+        Exit::Signal(number) => Ended::Signal { number },
+    }
+}
+
+/// Why the producer's own work does not count, if it does not.
+fn failure_of(manifest: &Manifest) -> Option<String> {
+    if counts(manifest) {
+        return None;
+    }
+    let said = manifest.result.get("failure").and_then(Value::as_str);
+    Some(said.unwrap_or("the agent's work does not count").to_owned())
+}
+
+fn transcript(files: &AttemptFiles) -> String {
+    // The process writes at most the bound; a transcript that cannot be read says so instead of failing the work.
+    match read_bounded(&files.transcript(), limits::TRANSCRIPT_BYTES + 4_096, Code::StoreIo) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) => format!("[the transcript cannot be read: {}]\n", error.message),
+    }
+}
+
+/// What the agent says it cost: 1 unit unless it wrote a number; what is no number is charged as 1 and said so.
+fn usage(files: &AttemptFiles) -> (Dec, Option<String>) {
+    let one = Dec::from_u64(1);
+    if std::fs::symlink_metadata(files.usage()).is_err() {
+        return (one, None);
+    }
+    let read = read_bounded(&files.usage(), limits::USAGE_BYTES, Code::EvidenceUnreadable);
+    let number = read.ok().and_then(|bytes| String::from_utf8(bytes).ok()).and_then(|text| text.trim().parse().ok());
+    match number {
+        Some(number) => (number, None),
+        None => (one, Some("the usage file holds no plain number; 1 unit is charged".to_owned())),
+    }
+}
+
+fn plan(files: &AttemptFiles) -> Result<Vec<u8>, Error> {
+    let path = files.output().join(PLAN_FILE);
+    let unusable = |what: &str| Error::new(Code::EvidenceUnreadable, format!("the plan stage has to write plan.md in PRAXIS_OUTPUT_DIR: {what}"));
+    if std::fs::symlink_metadata(&path).is_err() {
+        return Err(unusable("there is none"));
+    }
+    let plan = read_bounded(&path, limits::PLAN_BYTES, Code::EvidenceUnreadable)?;
+    match std::str::from_utf8(&plan) {
+        Ok(text) if text.trim().is_empty() => Err(unusable("it is empty")),
+        Ok(_) => Ok(plan),
+        Err(_) => Err(unusable("it is not UTF-8")),
+    }
+}
+
+fn text(path: &Path) -> Result<&str, Error> {
+    path.to_str().ok_or_else(|| Error::new(Code::Usage, format!("the store's path {} is not UTF-8", path.display())))
+}
+
+/// The outcome of an agent run that a person says did its work: what stands in its tree and its files.
+///
+/// # Errors
+///
+/// `REPO_UNUSABLE` or `EVIDENCE_UNREADABLE` when the tree or the plan is gone; an artifact store's code.
+pub fn recapture(
+    stage: Stage,
+    workspace: &Workspace,
+    job: &Job,
+    ctx: &NodeContext,
+) -> Result<Outcome, Error> {
+    let number = ctx.operation.as_ref().map_or(1, |operation| operation.attempts.len() as u64);
+    let files = AttemptFiles::of(workspace, &ctx.node.id, number);
+    let put = |name: &str, bytes: &[u8]| put(ctx.artifacts.as_ref(), job, name, bytes);
+    let mut outcome = Outcome { ended: Ended::Reconciled, failure: None, artifacts: Vec::new() };
+    match stage {
+        Stage::Plan => match plan(&files) {
+            Ok(plan) => outcome.artifacts.push(put(PLAN_FILE, &plan)?),
+            Err(error) => outcome.failure = Some(error.message),
+        },
+        Stage::Implement | Stage::Correct(_) => outcome.artifacts.push(put(PATCH_FILE, &workspace.capture()?.patch)?),
+        _ => outcome.failure = Some("nobody saw what the check said".to_owned()),
+    }
+    if stage.agent().is_some() {
+        outcome.artifacts.push(put(TRANSCRIPT_FILE, transcript(&files).as_bytes())?);
+    } else {
+        outcome.artifacts.push(put(CHECK_FILE, transcript(&files).as_bytes())?);
+    }
+    Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files() -> (tempfile::TempDir, AttemptFiles) {
+        let dir = tempfile::TempDir::new().unwrap();
+        let files = AttemptFiles(dir.path().to_owned());
+        std::fs::create_dir(files.output()).unwrap();
+        (dir, files)
+    }
+
+    #[test]
+    fn usage_is_one_unit_unless_a_number_says_otherwise() {
+        let (_dir, files) = files();
+        assert_eq!(usage(&files), (Dec::from_u64(1), None));
+        for (text, cost, noted) in [("0", 0, false), ("17\n", 17, false), ("-1", 1, true), ("1.5", 1, true), ("", 1, true)] {
+            std::fs::write(files.usage(), text).unwrap();
+            let (actual, note) = usage(&files);
+            assert_eq!((actual, note.is_some()), (Dec::from_u64(cost), noted), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_plan_is_a_text_that_says_something() {
+        let (_dir, files) = files();
+        let path = files.output().join(PLAN_FILE);
+        assert!(plan(&files).unwrap_err().message.contains("there is none"));
+        for (bytes, word) in [(&b" \n"[..], "empty"), (b"\xff", "UTF-8")] {
+            std::fs::write(&path, bytes).unwrap();
+            assert!(plan(&files).unwrap_err().message.contains(word));
+        }
+        std::fs::write(&path, "# Plan\n").unwrap();
+        assert_eq!(plan(&files).unwrap(), b"# Plan\n");
+    }
+}

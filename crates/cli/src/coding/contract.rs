@@ -1,0 +1,519 @@
+//! The job of a coding run, and the contract, grants and hand-off configuration that follow from it.
+//! Invariant: the contract's id names the digest of the job, so that nothing of the job can change after the mission was opened.
+//! Called by the verb `code` once and by `program` whenever a run is looked at.
+
+use std::path::PathBuf;
+
+use aiws::canonical;
+use aiws::decimal::{Dec, DecPlus, Ms, U64};
+use aiws::digest::{Digest, sha256};
+use aiws::error::{Code, Error};
+use aiws::id::{ActorId, ContractId, GrantId, Id, MissionId, RunId};
+use aiws::json::Value;
+use aiws::object;
+use aiws::record::{
+    Artifact, Authority, Contract, Edition, Grant, HandoffConfig, HoldScopeKind, Locator, LostReads, OptionalInput,
+    Ref, RestartPolicy, ScopeBinding, StopAction,
+};
+use praxis_artifacts::{ArtifactProvider, read_verified};
+use serde::{Deserialize, Serialize};
+
+use super::graph;
+use crate::limits;
+
+/// The format name of a stored job.
+const FORMAT: &str = "praxis-coding-job";
+/// What the contract's id begins with; the digest of the job follows.
+const CONTRACT_PREFIX: &str = "coding:";
+/// The engine's own principal, for whom the grants stand.
+pub const EXECUTOR: &str = "system:engine";
+/// The media type of a stored job.
+pub const JOB_MEDIA_TYPE: &str = "application/json";
+
+/// What `praxis code` was asked to do: everything that a resumed run needs to know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Job {
+    /// Always `praxis-coding-job`.
+    pub format: String,
+    /// Always 0 (T-85).
+    pub version: U64,
+    /// The run.
+    pub run_id: RunId,
+    /// The mission.
+    pub mission_id: MissionId,
+    /// The task, in the words of the person.
+    pub task: String,
+    /// The agent's command line, for `sh -c`.
+    pub agent: String,
+    /// The check's command line, for `sh -c`.
+    pub check: String,
+    /// The user's repository: its canonical top directory.
+    pub repository: String,
+    /// The commit that work starts from, in full hex.
+    pub base_commit: String,
+    /// Names of environment variables that agent and check may see, sorted.
+    pub environment: Vec<String>,
+    /// How many corrections may follow the implementation.
+    pub max_corrections: U64,
+    /// What the whole run may cost, in units.
+    pub budget: Dec,
+    /// Wall-clock bound of one agent run or check, in seconds.
+    pub timeout_seconds: U64,
+    /// Who typed the command.
+    pub started_by: ActorId,
+    /// When, UTC milliseconds.
+    pub started_at_ms: U64,
+}
+
+/// What the person chose; the rest of a [`Job`] is derived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choices {
+    /// The task.
+    pub task: String,
+    /// The agent's command line.
+    pub agent: String,
+    /// The check's command line.
+    pub check: String,
+    /// Names that `--env` lets through.
+    pub environment: Vec<String>,
+    /// The correction bound.
+    pub max_corrections: u32,
+    /// The budget in units; the default is one unit for each run of the agent that the graph has, one to spare.
+    pub budget: Option<Dec>,
+    /// Wall-clock bound in seconds.
+    pub timeout_seconds: u64,
+}
+
+/// An actor, a time and a short random name: what makes a job this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Who typed the command.
+    pub started_by: ActorId,
+    /// When, UTC milliseconds.
+    pub started_at_ms: u64,
+    /// The random part of run and mission ids.
+    pub name: String,
+}
+
+impl Job {
+    /// The job that follows from the choices.
+    ///
+    /// # Errors
+    ///
+    /// `USAGE` where a choice is empty, too long or out of its bound.
+    pub fn new(choices: Choices, repository: &str, base_commit: &str, origin: Origin) -> Result<Self, Error> {
+        let mut environment = choices.environment;
+        environment.sort_unstable();
+        environment.dedup();
+        check_text("--task", &choices.task, limits::TASK_BYTES)?;
+        check_text("--agent", &choices.agent, limits::COMMAND_BYTES)?;
+        check_text("--check", &choices.check, limits::COMMAND_BYTES)?;
+        check_names(&environment)?;
+        let runs_of_the_agent = 2 + u64::from(choices.max_corrections);
+        Ok(Self {
+            format: FORMAT.to_owned(),
+            version: U64(0),
+            run_id: RunId::new(format!("r-{}", origin.name))?,
+            mission_id: MissionId::new(format!("m-{}", origin.name))?,
+            task: choices.task,
+            agent: choices.agent,
+            check: choices.check,
+            repository: repository.to_owned(),
+            base_commit: base_commit.to_owned(),
+            environment,
+            max_corrections: U64(u64::from(choices.max_corrections)),
+            budget: choices.budget.unwrap_or_else(|| Dec::from_u64(runs_of_the_agent)),
+            timeout_seconds: U64(choices.timeout_seconds),
+            started_by: origin.started_by,
+            started_at_ms: U64(origin.started_at_ms),
+        })
+    }
+
+    /// The canonical bytes under which the job is stored.
+    ///
+    /// # Errors
+    ///
+    /// None in practice; the codec's own where a member cannot be written.
+    pub fn bytes(&self) -> Result<Vec<u8>, Error> {
+        canonical::bytes_of(self)
+    }
+
+    /// The id of the contract: kind, digest and size of the job.
+    fn name(&self) -> Result<String, Error> {
+        let bytes = self.bytes()?;
+        Ok(format!("{CONTRACT_PREFIX}{}:{}", sha256(&bytes), bytes.len()))
+    }
+
+    /// The job in stored bytes.
+    ///
+    /// # Errors
+    ///
+    /// `STORE_CORRUPT` when the bytes are no job of this version, or name a run that is no plain file name.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        let corrupt = |why: &str| Error::new(Code::StoreCorrupt, format!("the stored job of the run {why}"));
+        let value = aiws::strict::parse(bytes).map_err(|error| corrupt(&error.message))?;
+        let job: Self = canonical::from_value(&value).map_err(|error| corrupt(&error.message))?;
+        let plain = |char: char| char.is_ascii_alphanumeric() || char == '-';
+        if job.format != FORMAT || job.version != U64(0) || !job.run_id.as_str().chars().all(plain) {
+            return Err(corrupt("is of another format"));
+        }
+        Ok(job)
+    }
+
+    /// Digest and size of the job that a contract's id names; none for a mission that is no coding run.
+    #[must_use]
+    pub fn named_in(contract: &Contract) -> Option<(Digest, u64)> {
+        let (digest, size_bytes) = contract.contract_id.as_str().strip_prefix(CONTRACT_PREFIX)?.split_once(':')?;
+        Some((digest.parse().ok()?, size_bytes.parse().ok()?))
+    }
+
+    /// The job that a contract names, read from the artifacts and checked against digest and size.
+    ///
+    /// # Errors
+    ///
+    /// `ARTIFACT_UNAVAILABLE`, `ARTIFACT_MISMATCH` or `STORE_CORRUPT`; `NOT_FOUND` for a mission of another kind.
+    pub fn load(contract: &Contract, artifacts: &dyn ArtifactProvider) -> Result<Self, Error> {
+        let Some((digest, size_bytes)) = Self::named_in(contract) else {
+            let message = format!("the mission {} is no coding run", contract.mission_id);
+            return Err(Error::new(Code::NotFound, message));
+        };
+        let artifact = Artifact {
+            locator: Locator { store: Id::new("directory")?, key: Id::new("job")?, version: Id::new("1")? },
+            digest,
+            size_bytes: Dec::from_u64(size_bytes),
+            media_type: JOB_MEDIA_TYPE.to_owned(),
+            schema_digest: None,
+            retention_owner: ActorId::new(EXECUTOR)?,
+            retain_until_ms: Ms::from_u64(u64::MAX),
+        };
+        let bytes = read_verified(artifacts, &artifact, 0).map_err(|error| Error::new(error.code(), error.to_string()))?;
+        Self::from_bytes(&bytes)
+    }
+
+    /// Stores the job, so that a contract may name it.
+    ///
+    /// # Errors
+    ///
+    /// The artifact store's.
+    pub fn store(&self, artifacts: &dyn ArtifactProvider) -> Result<(), Error> {
+        artifacts
+            .put(&self.bytes()?, "job", JOB_MEDIA_TYPE, &ActorId::new(EXECUTOR)?, self.retain_until_ms())
+            .map(drop)
+            .map_err(|error| Error::new(error.code(), error.to_string()))
+    }
+
+    /// Until when artifacts of the run are kept at least, UTC milliseconds.
+    #[must_use]
+    pub fn retain_until_ms(&self) -> u64 {
+        self.started_at_ms.0.saturating_add(limits::RETENTION_MS)
+    }
+
+    /// The correction bound as a count of nodes.
+    #[must_use]
+    pub fn corrections(&self) -> u32 {
+        u32::try_from(self.max_corrections.0).unwrap_or(limits::MAX_CORRECTIONS).min(limits::MAX_CORRECTIONS)
+    }
+
+    /// The user's repository.
+    #[must_use]
+    pub fn repository(&self) -> PathBuf {
+        PathBuf::from(&self.repository)
+    }
+
+    /// The scope of every action of the run.
+    #[must_use]
+    pub fn scope(&self) -> String {
+        format!("run:{}", self.run_id)
+    }
+
+    /// The contract of the run's mission.
+    ///
+    /// # Errors
+    ///
+    /// None in practice; an id that is refused.
+    pub fn contract(&self) -> Result<Contract, Error> {
+        let deadline_ms = self.started_at_ms.0.saturating_add(limits::DEADLINE_MS);
+        let grant = |id: &str, action: &str, most: Dec| -> Result<Grant, Error> {
+            Ok(Grant {
+                grant_id: GrantId::new(id)?,
+                parent_grant_id: None,
+                subject: ActorId::new(EXECUTOR)?,
+                actions: vec![action.to_owned()],
+                scopes: vec![self.scope()],
+                max_amount: most,
+                not_after_ms: Ms::from_u64(deadline_ms),
+            })
+        };
+        let unit = Dec::from_u64(1);
+        let root_grants = vec![
+            grant(Grants::PLAN, Actions::PLAN, unit)?,
+            grant(Grants::IMPLEMENT, Actions::IMPLEMENT, unit)?,
+            grant(Grants::CORRECT, Actions::CORRECT, unit)?,
+            grant(Grants::CHECK, Actions::CHECK, Dec::ZERO)?,
+        ];
+        Ok(Contract {
+            edition: Edition::V0_4,
+            features: vec!["finite-v1".to_owned()],
+            mission_id: self.mission_id.clone(),
+            contract_id: ContractId::new(self.name()?)?,
+            revision: Dec::from_u64(1),
+            budget: self.budget,
+            deadline_ms: Ms::from_u64(deadline_ms),
+            max_attempts: DecPlus::new(Dec::from_u64(limits::MAX_ATTEMPTS))?,
+            authority: Authority { root_grants },
+            limits_scope_id: None,
+            lost_reads: Some(LostReads {
+                rule: Ref { id: Id::new("a-lost-check-runs-again")?, revision: Dec::from_u64(1) },
+                approved_by: self.started_by.clone(),
+                decision_ref: Id::new(format!("typed:{}", self.run_id))?,
+            }),
+            extensions: Some(vec!["aiws-handoff/1".to_owned()]),
+        })
+    }
+
+    /// The hand-off configuration of the run.
+    ///
+    /// # Errors
+    ///
+    /// None in practice; an id that is refused.
+    pub fn config(&self) -> Result<HandoffConfig, Error> {
+        let mut optional_inputs = Vec::new();
+        for producer in graph::optional_results(self.corrections()) {
+            optional_inputs.push(OptionalInput { node_id: graph::node_id(graph::RESULT)?, input_port: Id::new(producer)? });
+        }
+        Ok(HandoffConfig {
+            optional_inputs,
+            mappings: Vec::new(),
+            required_skip: Vec::new(),
+            restart_policy: RestartPolicy::Auto,
+            lease_ms: DecPlus::new(Dec::from_u64(limits::LEASE_MS))?,
+            default_stop: StopAction::Drain,
+            max_recipients: DecPlus::new(Dec::from_u64(64))?,
+            clock_tolerance_ms: Dec::from_u64(limits::CLOCK_TOLERANCE_MS),
+            scope_bindings: vec![ScopeBinding {
+                scope_ref: Ref { id: self.run_id.as_id(), revision: Dec::from_u64(1) },
+                kind: HoldScopeKind::Run,
+                resolver_revision: Dec::from_u64(1),
+            }],
+        })
+    }
+
+    /// The grant that corrections of an approved plan run under: it narrows the root grant and names the plan.
+    ///
+    /// # Errors
+    ///
+    /// None in practice; an id that is refused.
+    pub fn correction_grant(&self, plan: &Digest) -> Result<Grant, Error> {
+        let contract = self.contract()?;
+        Ok(Grant {
+            grant_id: Grants::correction(plan)?,
+            parent_grant_id: Some(GrantId::new(Grants::CORRECT)?),
+            subject: ActorId::new(EXECUTOR)?,
+            actions: vec![Actions::CORRECT.to_owned()],
+            scopes: vec![self.scope()],
+            max_amount: Dec::from_u64(1),
+            not_after_ms: contract.deadline_ms,
+        })
+    }
+
+    /// What every action says of the world that it runs in.
+    fn payload(&self, command: &str) -> Value {
+        object! {
+            "command": command,
+            "baseCommit": self.base_commit.as_str(),
+            "environment": self.environment.clone(),
+            "task": sha256(self.task.as_bytes()).to_string(),
+            "bounds": object! {
+                "timeoutSeconds": self.timeout_seconds.0.to_string(),
+                "maxCorrections": self.max_corrections.0.to_string(),
+            },
+        }
+    }
+
+    fn action(&self, action: &str, command: &str, more: &[(&str, Value)]) -> Value {
+        let mut payload = self.payload(command);
+        if let Value::Object(members) = &mut payload {
+            members.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        }
+        object! { "action": action, "scope": self.scope(), "payload": payload }
+    }
+
+    /// The planning action.
+    #[must_use]
+    pub fn plan_action(&self) -> Value {
+        self.action(Actions::PLAN, &self.agent, &[])
+    }
+
+    /// The implementing action of an exact plan: what a person approves.
+    #[must_use]
+    pub fn implement_action(&self, plan: &Digest) -> Value {
+        self.action(Actions::IMPLEMENT, &self.agent, &[("planDigest", plan.to_string().into())])
+    }
+
+    /// The n-th correcting action under an exact plan; the check's word and the patch come as inputs.
+    #[must_use]
+    pub fn correct_action(&self, plan: &Digest, correction: u32) -> Value {
+        let more = [("planDigest", plan.to_string().into()), ("correction", correction.into())];
+        self.action(Actions::CORRECT, &self.agent, &more)
+    }
+
+    /// The check of an exact patch.
+    #[must_use]
+    pub fn check_action(&self, patch: &Digest) -> Value {
+        self.action(Actions::CHECK, &self.check, &[("patchDigest", patch.to_string().into())])
+    }
+}
+
+/// The actions of a coding run.
+#[derive(Debug)]
+pub struct Actions;
+
+impl Actions {
+    /// The agent writes a plan.
+    pub const PLAN: &str = "agent.plan";
+    /// The agent carries out the approved plan.
+    pub const IMPLEMENT: &str = "agent.implement";
+    /// The agent mends what a check found.
+    pub const CORRECT: &str = "agent.correct";
+    /// The check runs.
+    pub const CHECK: &str = "check.run";
+}
+
+/// The grants of a coding run.
+#[derive(Debug)]
+pub struct Grants;
+
+impl Grants {
+    /// Covers planning.
+    pub const PLAN: &str = "plan";
+    /// Covers implementing; it stands behind the approval all the same.
+    pub const IMPLEMENT: &str = "implement";
+    /// The root that correction grants narrow; no operation uses it itself.
+    pub const CORRECT: &str = "correct";
+    /// Covers checks, which cost nothing.
+    pub const CHECK: &str = "check";
+
+    /// The id of the grant for corrections of one plan.
+    ///
+    /// # Errors
+    ///
+    /// None in practice; an id that is refused.
+    pub fn correction(plan: &Digest) -> Result<GrantId, Error> {
+        GrantId::new(format!("correct:plan:{plan}"))
+    }
+}
+
+fn check_text(option: &str, text: &str, most: usize) -> Result<(), Error> {
+    let found = match text {
+        _ if text.trim().is_empty() => "an empty text".to_owned(),
+        _ if text.contains('\0') => "a NUL character".to_owned(),
+        _ if text.len() > most => format!("{} bytes", text.len()),
+        _ => return Ok(()),
+    };
+    Err(Error::new(Code::Usage, format!("{option}: expected a text of 1 to {most} bytes, found {found}")))
+}
+
+fn check_names(names: &[String]) -> Result<(), Error> {
+    if names.len() > limits::ENV_NAMES {
+        let message = format!("--env: expected at most {} names, found {}", limits::ENV_NAMES, names.len());
+        return Err(Error::new(Code::Usage, message));
+    }
+    let valid = |name: &String| {
+        let mut chars = name.chars();
+        let first = chars.next().is_some_and(|char| char.is_ascii_alphabetic() || char == '_');
+        first && name.len() <= 256 && chars.all(|char| char.is_ascii_alphanumeric() || char == '_')
+    };
+    match names.iter().find(|name| !valid(name) || name.starts_with("PRAXIS_")) {
+        None => Ok(()),
+        Some(name) => {
+            let name = crate::render::escape::line(name);
+            let message = format!("--env: expected the name of a variable, not one of Praxis's own, found {name}");
+            Err(Error::new(Code::Usage, message))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aiws::record::{Checked, Record};
+
+    fn job(corrections: u32) -> Job {
+        let choices = Choices {
+            task: "t".into(),
+            agent: "a".into(),
+            check: "c".into(),
+            environment: vec!["B".into(), "A".into(), "B".into()],
+            max_corrections: corrections,
+            budget: None,
+            timeout_seconds: 5,
+        };
+        let origin = Origin { started_by: ActorId::new("p").unwrap(), started_at_ms: 1, name: "abc".into() };
+        Job::new(choices, "/repo", "0123", origin).unwrap()
+    }
+
+    #[test]
+    fn a_job_comes_back_from_its_bytes_and_its_contract_names_it() {
+        let job = job(2);
+        assert_eq!(Job::from_bytes(&job.bytes().unwrap()).unwrap(), job);
+        assert_eq!(job.environment, ["A", "B"]);
+        assert_eq!(job.budget, Dec::from_u64(4));
+        let bytes = job.bytes().unwrap();
+        assert_eq!(Job::named_in(&job.contract().unwrap()), Some((sha256(&bytes), bytes.len() as u64)));
+    }
+
+    #[test]
+    fn contract_and_configuration_are_records_of_the_protocol() {
+        for corrections in [0, 1, 20] {
+            let job = job(corrections);
+            checked(&job.contract().unwrap());
+            checked(&job.config().unwrap());
+            checked(&job.correction_grant(&sha256(b"plan")).unwrap());
+        }
+    }
+
+    fn checked<T: Record>(record: &T) {
+        Checked::new(record).unwrap();
+    }
+
+    #[test]
+    fn what_is_approved_changes_with_every_part_of_it() {
+        let plan = sha256(b"plan");
+        let print = |job: &Job, plan: &Digest| aiws::canonical::digest_of(&job.implement_action(plan)).unwrap();
+        let approved = print(&job(2), &plan);
+        let changes: [fn(&mut Job); 6] = [
+            |job| job.agent.push('x'),
+            |job| job.base_commit.push('x'),
+            |job| job.environment.push("C".into()),
+            |job| job.timeout_seconds = U64(6),
+            |job| job.max_corrections = U64(3),
+            |job| job.task.push('x'),
+        ];
+        for change in changes {
+            let mut other = job(2);
+            change(&mut other);
+            assert_ne!(print(&other, &plan), approved);
+        }
+        assert_ne!(print(&job(2), &sha256(b"other")), approved);
+        assert_eq!(print(&job(2), &plan), approved);
+    }
+
+    #[test]
+    fn a_job_that_names_a_path_as_its_run_is_refused() {
+        let mut job = job(0);
+        job.run_id = RunId::new("../../etc").unwrap();
+        assert_eq!(Job::from_bytes(&job.bytes().unwrap()).unwrap_err().code(), Code::StoreCorrupt);
+    }
+
+    #[test]
+    fn bad_choices_are_refused() {
+        for name in ["", "1A", "A=B", "PRAXIS_STAGE", "A B"] {
+            assert!(check_names(&[name.to_owned()]).is_err(), "{name}");
+        }
+        for text in ["", " \n", "a\0b"] {
+            assert!(check_text("--task", text, 10).is_err());
+        }
+        assert!(check_text("--task", "12345678901", 10).is_err());
+    }
+}

@@ -1,0 +1,447 @@
+//! What each node of a coding run does: effects to plan, boundaries to commit.
+//! Invariant: everything follows from the run's state and stored evidence, so that the same question has the same answer after a crash.
+//! Called by the engine for every run of a coding contract.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aiws::decimal::Dec;
+use aiws::digest::Digest;
+use aiws::error::{Code, Error};
+use aiws::id::{ApprovalId, AssessmentId, EvidenceId, GrantId, HoldId, Id, MissionId, NodeId, RunId};
+use aiws::json::Value;
+use aiws::object;
+use aiws::record::{
+    ApprovalDecision, Artifact, Assessment, Cause, Context, HoldDecision, HoldReason, HoldScope, HoldScopeKind,
+    Manifest, OutcomeStatus, Ref, VerificationVerdict,
+};
+use praxis_artifacts::ArtifactProvider;
+use praxis_engine::program::{Conclusion, EffectPlan, NodeContext, Program};
+use praxis_model::command::{Body, BoundaryIntent, GrantCommand, HoldProposal, Verify};
+use praxis_model::run::RunState;
+use praxis_model::stream::derived;
+
+use super::adapter::{AGENT, CHECK, recapture};
+use super::contract::{Grants, Job};
+use super::graph::Stage;
+use super::outcome::{CHECK_FILE, Outcome, PATCH_FILE, PLAN_FILE, TRANSCRIPT_FILE, counts, named};
+use super::workspace::Workspace;
+
+/// Which runs an engine drives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Driven {
+    /// None: it was opened to record something.
+    None,
+    /// All coding runs of the store.
+    All,
+    /// This run.
+    One(RunId),
+}
+
+/// The coding workflow as a program of the engine.
+pub struct Coding {
+    store: PathBuf,
+    driven: Driven,
+    artifacts: Arc<dyn ArtifactProvider>,
+    jobs: Mutex<BTreeMap<MissionId, Arc<Job>>>,
+}
+
+impl Coding {
+    /// The program over a store directory and its artifacts.
+    #[must_use]
+    pub fn new(store: PathBuf, artifacts: Arc<dyn ArtifactProvider>, driven: Driven) -> Self {
+        Self { store, driven, artifacts, jobs: Mutex::default() }
+    }
+
+    /// The job of a run.
+    ///
+    /// # Errors
+    ///
+    /// As [`Job::load`].
+    pub fn job(&self, state: &RunState) -> Result<Arc<Job>, Error> {
+        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(job) = jobs.get(&state.subject.mission_id) {
+            return Ok(Arc::clone(job));
+        }
+        let job = Arc::new(Job::load(&state.contract, self.artifacts.as_ref())?);
+        jobs.insert(state.subject.mission_id.clone(), Arc::clone(&job));
+        Ok(job)
+    }
+
+    /// The git workspace of a job.
+    #[must_use]
+    pub fn workspace(&self, job: &Job) -> Workspace {
+        Workspace::at(&self.store, job.run_id.as_str(), &job.base_commit)
+    }
+
+    /// The job of a mission that was asked about before; the engine always plans an effect before it has it.
+    #[must_use]
+    pub fn known(&self, mission: &MissionId) -> Option<Arc<Job>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).get(mission).cloned()
+    }
+}
+
+impl Program for Coding {
+    fn drives(&self, run: &RunState) -> bool {
+        let wanted = match &self.driven {
+            Driven::None => false,
+            Driven::All => true,
+            Driven::One(wanted) => run.subject.run_id.as_ref() == Some(wanted),
+        };
+        wanted && Job::named_in(&run.contract).is_some()
+    }
+
+    fn effect(&self, ctx: &NodeContext) -> Result<EffectPlan, Error> {
+        let job = self.job(&ctx.state)?;
+        let inputs = inputs_of(&ctx.state, &ctx.node.id);
+        let plan_digest = || digest_in(&inputs, PLAN_FILE);
+        let agent = |action: Value, grant_id: GrantId, approval_id: Option<ApprovalId>| EffectPlan {
+            adapter: AGENT.to_owned(),
+            action,
+            amount: Dec::from_u64(1),
+            grant_id,
+            approval_id,
+        };
+        match stage(&ctx.node.id)? {
+            Stage::Plan => Ok(agent(job.plan_action(), GrantId::new(Grants::PLAN)?, None)),
+            Stage::Implement => {
+                let action = job.implement_action(&plan_digest()?);
+                let approval = current_approval(&ctx.state, &action, ctx.now_ms)?;
+                Ok(agent(action, GrantId::new(Grants::IMPLEMENT)?, approval))
+            }
+            Stage::Correct(number) => {
+                let plan = plan_digest()?;
+                Ok(agent(job.correct_action(&plan, number), Grants::correction(&plan)?, None))
+            }
+            Stage::Check(_) => Ok(EffectPlan {
+                adapter: CHECK.to_owned(),
+                action: job.check_action(&digest_in(&inputs, PATCH_FILE)?),
+                amount: Dec::ZERO,
+                grant_id: GrantId::new(Grants::CHECK)?,
+                approval_id: None,
+            }),
+            _ => Err(unexpected(&ctx.node.id)),
+        }
+    }
+
+    fn conclude(&self, ctx: &NodeContext) -> Result<Conclusion, Error> {
+        let inputs = inputs_of(&ctx.state, &ctx.node.id);
+        match stage(&ctx.node.id)? {
+            Stage::Approve => self.conclude_approve(ctx, &inputs),
+            Stage::Plan | Stage::Implement | Stage::Correct(_) | Stage::Check(_) => self.conclude_work(ctx, &inputs),
+            Stage::Decide(_) => {
+                let passed = inputs.iter().all(|manifest| counts(manifest));
+                let kept = kept(&inputs, &[PLAN_FILE, PATCH_FILE, CHECK_FILE]);
+                Ok(completed(ctx, object! { "passed": passed }, kept))
+            }
+            Stage::Passed(_) | Stage::Result => {
+                Ok(completed(ctx, object! { "passed": true }, kept(&inputs, &[PLAN_FILE, PATCH_FILE])))
+            }
+            Stage::Verify => conclude_verify(ctx, &inputs),
+            Stage::Accept => Ok(conclude_accept(ctx, &inputs)),
+            Stage::End => Ok(completed(ctx, object! { "disposition": "COMPLETED" }, kept(&inputs, &[PLAN_FILE, PATCH_FILE]))),
+        }
+    }
+}
+
+impl Coding {
+    /// The approved plan goes on once the grant for its corrections is in force.
+    fn conclude_approve(&self, ctx: &NodeContext, inputs: &[Arc<Manifest>]) -> Result<Conclusion, Error> {
+        let job = self.job(&ctx.state)?;
+        let plan = digest_in(inputs, PLAN_FILE)?;
+        let Some(approval) = current_approval(&ctx.state, &job.implement_action(&plan), ctx.now_ms)? else {
+            return Ok(Conclusion::Wait { what: "the approval of the plan".to_owned() });
+        };
+        let grant = job.correction_grant(&plan)?;
+        if job.corrections() > 0 && !ctx.mission.grants.contains_key(&grant.grant_id) {
+            return Ok(Conclusion::Command(Body::GrantCommand(GrantCommand { grant })));
+        }
+        let mut boundary = boundary(ctx, OutcomeStatus::Completed, object! { "approved": true });
+        boundary.artifacts = kept(inputs, &[PLAN_FILE]);
+        boundary.approvals = vec![approval];
+        Ok(Conclusion::Boundary(boundary))
+    }
+
+    /// An agent run or a check is concluded from its evidence.
+    fn conclude_work(&self, ctx: &NodeContext, inputs: &[Arc<Manifest>]) -> Result<Conclusion, Error> {
+        let job = self.job(&ctx.state)?;
+        let stage = stage(&ctx.node.id)?;
+        if !has_applied(ctx) {
+            return exhausted(ctx, &job);
+        }
+        let reported = ctx.evidence.iter().rev().find_map(|record| Outcome::from_value(&record.report.as_ref()?.evidence));
+        let outcome = match reported {
+            Some(outcome) => outcome,
+            // A person found out that it did its work: what stands in the workspace is its result.
+            None => recapture(stage, &self.workspace(&job), &job, ctx)?,
+        };
+        let mut artifacts = kept(inputs, &carried(stage));
+        replace(&mut artifacts, &outcome.artifacts);
+        let (status, hold) = match (stage, &outcome.failure) {
+            (Stage::Plan, Some(_)) => (OutcomeStatus::Failed, None),
+            (Stage::Check(number), Some(_)) if number == job.corrections() => {
+                (OutcomeStatus::Blocked, Some(hold(ctx, &job, HoldReason::AttemptLimit)?))
+            }
+            _ => (OutcomeStatus::Completed, None),
+        };
+        let mut boundary = boundary(ctx, status, outcome.result());
+        boundary.artifacts = artifacts;
+        boundary.hold = hold;
+        boundary.cause = (status == OutcomeStatus::Failed).then(|| Cause {
+            code: "PLAN_FAILED".to_owned(),
+            detail: outcome.failure.clone().unwrap_or_default(),
+        });
+        Ok(Conclusion::Boundary(boundary))
+    }
+}
+
+/// The artifacts that a working stage passes on from its inputs unless it makes them anew.
+fn carried(stage: Stage) -> Vec<&'static str> {
+    match stage {
+        Stage::Plan => Vec::new(),
+        Stage::Implement => vec![PLAN_FILE],
+        _ => vec![PLAN_FILE, PATCH_FILE],
+    }
+}
+
+/// Every attempt is confirmed not to have been applied and none is left: a person has to look.
+fn exhausted(ctx: &NodeContext, job: &Job) -> Result<Conclusion, Error> {
+    let tried = ctx.operation.as_ref().map_or(0, |operation| operation.attempts.len());
+    let failure = format!("the agent did nothing in {tried} of {} attempts", job_attempts(ctx));
+    let mut boundary = boundary(ctx, OutcomeStatus::Blocked, object! { "passed": false, "failure": failure });
+    boundary.artifacts = kept(&inputs_of(&ctx.state, &ctx.node.id), &[PLAN_FILE, PATCH_FILE]);
+    boundary.hold = Some(hold(ctx, job, HoldReason::AttemptLimit)?);
+    Ok(Conclusion::Boundary(boundary))
+}
+
+fn job_attempts(ctx: &NodeContext) -> String {
+    ctx.state.contract.max_attempts.get().to_string()
+}
+
+/// The passing check becomes a verification, the verification the node's evidence.
+fn conclude_verify(ctx: &NodeContext, inputs: &[Arc<Manifest>]) -> Result<Conclusion, Error> {
+    let patch = digest_in(inputs, PATCH_FILE)?;
+    if current(&ctx.state.verifications).is_some_and(|last| last.verdict.is_positive() && is_about(last, &patch)) {
+        return Ok(completed(ctx, object! { "passed": true }, kept(inputs, &[PLAN_FILE, PATCH_FILE])));
+    }
+    let state = &ctx.state;
+    Ok(Conclusion::Command(Body::Verify(Verify {
+        assessment_id: AssessmentId::from(next_id(state, "assessment")),
+        run_id: state.subject.run_id.clone().ok_or_else(|| unexpected(&ctx.node.id))?,
+        subject: Id::new(patch.to_string())?,
+        verdict: VerificationVerdict::Pass,
+        evidence: passing_evidence(state)?,
+    })))
+}
+
+fn conclude_accept(ctx: &NodeContext, inputs: &[Arc<Manifest>]) -> Conclusion {
+    let patch = digest_in(inputs, PATCH_FILE).ok();
+    let accepted = current(&ctx.state.acceptances)
+        .is_some_and(|last| last.verdict.is_positive() && patch.is_some_and(|patch| is_about(last, &patch)));
+    if accepted {
+        completed(ctx, object! { "accepted": true }, kept(inputs, &[PLAN_FILE, PATCH_FILE]))
+    } else {
+        Conclusion::Wait { what: "the acceptance of the result".to_owned() }
+    }
+}
+
+/// What a person decides on at an approval: the plan's artifact, the exact action, and its fingerprint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposal {
+    /// The plan.
+    pub plan: Artifact,
+    /// The action that would run.
+    pub action: Value,
+    /// SHA-256 of the action's canonical bytes.
+    pub fingerprint: Digest,
+}
+
+/// What waits for an approval now; none where none is needed or one is current.
+///
+/// # Errors
+///
+/// None in practice; the codec's own.
+pub fn proposal(state: &RunState, job: &Job, now_ms: u64) -> Result<Option<Proposal>, Error> {
+    use praxis_model::run::NodeStatus as S;
+    let status = |name: &str| state.nodes.get(name).map(|node| node.status);
+    let planned = status(super::graph::PLAN) == Some(S::Completed);
+    let begun = status(super::graph::IMPLEMENT) != Some(S::Pending);
+    let manifest = manifest_of(state, super::graph::PLAN);
+    let Some(plan) = manifest.as_ref().and_then(|manifest| named(&manifest.artifacts, PLAN_FILE)) else {
+        return Ok(None);
+    };
+    let action = job.implement_action(&plan.digest);
+    if !planned || begun || state.lifecycle.is_terminal() || current_approval(state, &action, now_ms)?.is_some() {
+        return Ok(None);
+    }
+    let fingerprint = aiws::canonical::digest_of(&action)?;
+    Ok(Some(Proposal { plan: plan.clone(), action, fingerprint }))
+}
+
+/// What waits for an acceptance now: the verified patch, with the evidence of its check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The patch.
+    pub patch: Artifact,
+    /// Evidence of the passing check.
+    pub evidence: Vec<EvidenceId>,
+}
+
+/// The result that waits for acceptance; none where there is none.
+///
+/// # Errors
+///
+/// As the ids of the evidence.
+pub fn candidate(state: &RunState) -> Result<Option<Candidate>, Error> {
+    use praxis_model::run::NodeStatus as S;
+    let active = state.nodes.get(super::graph::ACCEPT).is_some_and(|node| node.status == S::Active);
+    let manifest = manifest_of(state, super::graph::VERIFY);
+    let Some(patch) = manifest.as_ref().and_then(|manifest| named(&manifest.artifacts, PATCH_FILE)) else {
+        return Ok(None);
+    };
+    let taken = current(&state.acceptances).is_some_and(|last| is_about(last, &patch.digest));
+    if !active || taken || state.lifecycle.is_terminal() {
+        return Ok(None);
+    }
+    Ok(Some(Candidate { patch: patch.clone(), evidence: passing_evidence(state)? }))
+}
+
+/// The newest manifest of a node.
+#[must_use]
+pub fn manifest_of(state: &RunState, node: &str) -> Option<Arc<Manifest>> {
+    let of_node = state.manifests.values().filter(|committed| committed.manifest.producer.node_id.as_str() == node);
+    of_node.max_by_key(|committed| committed.revision).map(|committed| Arc::clone(&committed.manifest))
+}
+
+/// The manifests that a node's current activation consumed, skipped ones included.
+fn inputs_of(state: &RunState, node: &NodeId) -> Vec<Arc<Manifest>> {
+    let Some(own) = state.nodes.get(node) else { return Vec::new() };
+    let from_consumption = state.consumptions.get(&own.activation_id).map(|consumption| {
+        consumption.inputs.iter().map(|input| input.handoff.handoff_id.clone()).collect::<Vec<_>>()
+    });
+    // Before admission the deliveries say what will be consumed.
+    let handoffs = from_consumption.unwrap_or_else(|| {
+        let mine = state.deliveries.values().filter(|delivery| delivery.record.recipient.activation_id == own.activation_id);
+        mine.map(|delivery| delivery.record.handoff.handoff_id.clone()).collect()
+    });
+    let committed = handoffs.iter().filter_map(|handoff| state.manifests.get(handoff));
+    committed.map(|committed| Arc::clone(&committed.manifest)).collect()
+}
+
+/// The artifacts of these names from the inputs that were done.
+fn kept(inputs: &[Arc<Manifest>], names: &[&str]) -> Vec<Artifact> {
+    let done = || inputs.iter().filter(|manifest| manifest.outcome.status == OutcomeStatus::Completed);
+    names.iter().filter_map(|name| done().find_map(|manifest| named(&manifest.artifacts, name))).cloned().collect()
+}
+
+/// Puts `made` in place of what has the same name; transcripts come last.
+fn replace(artifacts: &mut Vec<Artifact>, made: &[Artifact]) {
+    for artifact in made {
+        artifacts.retain(|known| known.locator.key != artifact.locator.key);
+        artifacts.push(artifact.clone());
+    }
+    artifacts.sort_by_key(|artifact| artifact.locator.key.as_str() == TRANSCRIPT_FILE);
+}
+
+fn digest_in(inputs: &[Arc<Manifest>], name: &str) -> Result<Digest, Error> {
+    let kept = kept(inputs, &[name]);
+    kept.first().map(|artifact| artifact.digest).ok_or_else(|| {
+        Error::new(Code::ArtifactUnavailable, format!("expected {name} among the inputs of the node, found none"))
+    })
+}
+
+/// The newest approval of exactly this action that counts now.
+fn current_approval(state: &RunState, action: &Value, now_ms: u64) -> Result<Option<ApprovalId>, Error> {
+    let fingerprint = aiws::canonical::digest_of(action)?;
+    let counts = |approval: &&aiws::record::Approval| {
+        approval.fingerprint == fingerprint
+            && approval.decision == ApprovalDecision::Approved
+            && !approval.revoked
+            && !approval.expires_at_ms.reached(now_ms)
+    };
+    let newest = state.approvals.values().filter(counts).max_by_key(|approval| approval.granted_at_ms.0);
+    Ok(newest.map(|approval| approval.approval_id.clone()))
+}
+
+/// Evidence of the check that passed.
+fn passing_evidence(state: &RunState) -> Result<Vec<EvidenceId>, Error> {
+    let is_check = |node: &NodeId| matches!(Stage::of(node), Some(Stage::Check(_)));
+    let passed = state.manifests.values().filter(|committed| {
+        is_check(&committed.manifest.producer.node_id)
+            && committed.manifest.outcome.status == OutcomeStatus::Completed
+            && counts(&committed.manifest)
+    });
+    let check = passed.max_by_key(|committed| committed.revision).map(|committed| Arc::clone(&committed.manifest));
+    let produced = check.iter().flat_map(|manifest| &manifest.producer.operations);
+    let attempts = produced.flat_map(|operation| &operation.attempt_ids).filter_map(|id| state.attempts.get(id));
+    let evidence: Vec<EvidenceId> = attempts.last().map(|attempt| attempt.evidence.clone()).unwrap_or_default();
+    if evidence.is_empty() {
+        return Err(Error::new(Code::EvidenceInvalid, "expected a passing check with evidence, found none"));
+    }
+    Ok(evidence)
+}
+
+fn current(assessments: &[Assessment]) -> Option<&Assessment> {
+    assessments.iter().rev().find(|assessment| assessment.invalidated.is_none())
+}
+
+fn is_about(assessment: &Assessment, patch: &Digest) -> bool {
+    assessment.subject.as_str() == patch.to_string()
+}
+
+fn has_applied(ctx: &NodeContext) -> bool {
+    ctx.operation.as_ref().is_some_and(|operation| operation.status == aiws::record::OperationStatus::ConfirmedApplied)
+}
+
+fn stage(node: &NodeId) -> Result<Stage, Error> {
+    Stage::of(node).ok_or_else(|| unexpected(node))
+}
+
+fn unexpected(node: &NodeId) -> Error {
+    Error::new(Code::GraphInvalid, format!("expected a node of the coding workflow, found {node}"))
+}
+
+/// A new id for something that this state's next event makes.
+#[must_use]
+pub fn next_id(state: &RunState, kind: &str) -> Id {
+    derived(&state.stream, state.head.revision.0 + 1, kind, 0)
+}
+
+fn boundary(ctx: &NodeContext, status: OutcomeStatus, result: Value) -> BoundaryIntent {
+    BoundaryIntent {
+        node_id: ctx.node.id.clone(),
+        status,
+        result,
+        artifacts: Vec::new(),
+        criteria: Vec::new(),
+        approvals: Vec::new(),
+        context: Context::default(),
+        cause: None,
+        hold: None,
+    }
+}
+
+fn completed(ctx: &NodeContext, result: Value, artifacts: Vec<Artifact>) -> Conclusion {
+    let mut boundary = boundary(ctx, OutcomeStatus::Completed, result);
+    boundary.artifacts = artifacts;
+    Conclusion::Boundary(boundary)
+}
+
+/// A hold over the whole run that only a cancellation ends: no command adds corrections or attempts.
+fn hold(ctx: &NodeContext, job: &Job, reason: HoldReason) -> Result<HoldProposal, Error> {
+    let one = Dec::from_u64(1);
+    Ok(HoldProposal {
+        hold_id: HoldId::from(next_id(&ctx.state, "hold")),
+        scope: HoldScope {
+            kind: HoldScopeKind::Run,
+            scope_ref: Ref { id: job.run_id.as_id(), revision: one },
+            resolver_revision: one,
+        },
+        reason,
+        owner: job.started_by.as_id(),
+        blockers: Vec::new(),
+        allowed_decisions: vec![HoldDecision::Cancel],
+        stop_disposition: Vec::new(),
+    })
+}

@@ -1,0 +1,91 @@
+//! Exit codes: the one table, and how errors and run states map to it.
+//! Invariant: 0 is never returned for a run that is not accepted; scripts may branch on these numbers.
+//! Called by the verbs and by `main`.
+
+use std::process::ExitCode;
+
+use aiws::error::{Code, Stage};
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Exit {
+    /// Accepted, or the verb did what it was asked.
+    Done = 0,
+    /// An internal error: the store, the system, a defect.
+    Internal = 1,
+    /// The call was wrong; nothing was changed.
+    Usage = 2,
+    /// A person has to decide, or a hold stands.
+    Waits = 3,
+    /// The run failed, was rejected or was canceled.
+    Failed = 4,
+    /// Nobody knows what an agent run did.
+    Uncertain = 5,
+    /// The store or an export is not what was written.
+    Unverified = 6,
+}
+
+impl Exit {
+    /// The exit of a refused or failed command.
+    #[must_use]
+    pub fn of(code: Code) -> Self {
+        match code {
+            Code::StoreCorrupt | Code::TailLost | Code::ChainBroken => Self::Unverified,
+            Code::HumanRequired | Code::TerminalNeeded | Code::BranchConflict => Self::Waits,
+            Code::StoreNotFound | Code::NotAStore | Code::StoreTooNew | Code::StoreLocked | Code::StorePermissions => {
+                Self::Usage
+            }
+            Code::SchemaInvalid => Self::Usage,
+            _ if code.stage() == Stage::Usage => Self::Usage,
+            _ => Self::Internal,
+        }
+    }
+
+    /// The worse of two, by what a person has to look at first.
+    #[must_use]
+    pub fn worse(self, other: Self) -> Self {
+        let weight = |exit: Self| match exit {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Waits => 2,
+            Self::Uncertain => 3,
+            Self::Usage => 4,
+            Self::Unverified => 5,
+            Self::Internal => 6,
+        };
+        if weight(other) > weight(self) { other } else { self }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_map_to_exits() {
+        let cases = [
+            (Code::RepoDirty, Exit::Usage),
+            (Code::StoreLocked, Exit::Usage),
+            (Code::StoreFull, Exit::Internal),
+            (Code::StoreReadOnly, Exit::Internal),
+            (Code::ChainBroken, Exit::Unverified),
+            (Code::HumanRequired, Exit::Waits),
+            (Code::InternalStore, Exit::Internal),
+        ];
+        for (code, exit) in cases {
+            assert_eq!(Exit::of(code), exit, "{code}");
+        }
+    }
+
+    #[test]
+    fn the_worse_exit_of_several_runs_counts() {
+        assert_eq!(Exit::Done.worse(Exit::Waits), Exit::Waits);
+        assert_eq!(Exit::Uncertain.worse(Exit::Failed), Exit::Uncertain);
+    }
+}

@@ -1,0 +1,58 @@
+//! The last refusal of a step, caught from the engine's log, so that a run that stands still can say why.
+//! Invariant: notes are for people alone; nothing branches on them.
+//! Installed by `main`, read by `runner`.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use aiws::error::{Code, Error};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+
+static LAST: Mutex<Option<Error>> = Mutex::new(None);
+
+/// What was refused last, if anything was.
+#[must_use]
+pub fn last_refusal() -> Option<Error> {
+    LAST.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Catches refusals; with `PRAXIS_LOG` set to a filter such as `praxis_engine=debug`, also writes a log to the
+/// standard error.
+pub fn install() {
+    let filter = std::env::var("PRAXIS_LOG").ok().map(tracing_subscriber::EnvFilter::new);
+    let log = filter.map(|filter| tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_filter(filter));
+    // A second installation, as tests in one process make it, changes nothing.
+    let _ = tracing_subscriber::registry().with(Refusals).with(log).try_init();
+}
+
+struct Refusals;
+
+impl<S: Subscriber> Layer<S> for Refusals {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut seen = Seen::default();
+        event.record(&mut seen);
+        if let Some(code) = seen.code.as_deref().and_then(|code| Code::parse(code.trim_matches('"'))) {
+            let message = crate::render::escape::line(seen.message.trim_matches('"'));
+            *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(Error::new(code, message));
+        }
+    }
+}
+
+#[derive(Default)]
+struct Seen {
+    code: Option<String>,
+    message: String,
+}
+
+impl Visit for Seen {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        match field.name() {
+            "code" => self.code = Some(format!("{value:?}")),
+            "message" if self.message.is_empty() => self.message = format!("{value:?}"),
+            _ => {}
+        }
+    }
+}

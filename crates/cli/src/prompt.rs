@@ -1,0 +1,71 @@
+//! Questions to a person at a terminal.
+//! Invariant: only a typed `y` or `yes` is a yes; the end of the input and anything else is not, and is asked again or left open.
+//! Called by the verbs `code` and `resume` through `decider`.
+
+use std::io::{BufRead, IsTerminal, Write};
+
+/// How often an answer that is neither yes nor no is asked for again.
+const TRIES: usize = 3;
+
+/// What a person answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A typed yes.
+    Yes,
+    /// A typed no.
+    No,
+    /// Nothing that counts: the end of the input, or no clear answer.
+    Open,
+}
+
+/// Whether a person can be asked: input and output are a terminal.
+#[must_use]
+pub fn at_terminal() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Asks a question that is answered by yes or no. The question is text of this program alone.
+///
+/// # Errors
+///
+/// The system's error when the question cannot be written or the answer not be read.
+pub fn ask(question: &str, input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<Answer> {
+    for _ in 0..TRIES {
+        write!(output, "{question} [y/n] ")?;
+        output.flush()?;
+        let mut line = String::new();
+        if input.read_line(&mut line)? == 0 {
+            writeln!(output)?;
+            return Ok(Answer::Open);
+        }
+        match line.trim().to_ascii_lowercase().as_str() {
+            "y" | "yes" => return Ok(Answer::Yes),
+            "n" | "no" => return Ok(Answer::No),
+            _ => writeln!(output, "Please type y or n.")?,
+        }
+    }
+    Ok(Answer::Open)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(typed: &str) -> (Answer, String) {
+        let mut output = Vec::new();
+        let answer = ask("Approve?", &mut typed.as_bytes(), &mut output).unwrap();
+        (answer, String::from_utf8(output).unwrap())
+    }
+
+    #[test]
+    fn only_a_clear_answer_counts() {
+        assert_eq!(answer("y\n").0, Answer::Yes);
+        assert_eq!(answer(" YES \n").0, Answer::Yes);
+        assert_eq!(answer("n\n").0, Answer::No);
+        assert_eq!(answer("").0, Answer::Open);
+        assert_eq!(answer("\n\n\n").0, Answer::Open);
+        let (second, shown) = answer("maybe\nno\n");
+        assert_eq!(second, Answer::No);
+        assert_eq!(shown.matches("[y/n]").count(), 2);
+    }
+}

@@ -1,0 +1,449 @@
+//! A run as a person needs to see it: one value, from which text and JSON are made.
+//! Invariant: derived from the run's state and its events alone; whatever was text from outside is escaped here.
+//! Called by the verbs `show`, `code` and `resume`.
+
+use std::collections::BTreeMap;
+
+use aiws::decimal::Dec;
+use aiws::id::NodeId;
+use aiws::json::Value;
+use aiws::record::{
+    ActorKind, Attempt, AttemptStatus, EffectClass, Hold, HoldDecision, HoldReason, HoldState, Lifecycle, OutcomeStatus,
+};
+use praxis_journal_format::Sealed;
+use praxis_model::account::AccountRow;
+use praxis_model::command::Body;
+use praxis_model::run::{NodeStatus, RunState};
+
+use crate::authority::IN_ADVANCE;
+use crate::coding::contract::Job;
+use crate::coding::graph::Stage;
+use crate::coding::outcome::counts;
+use crate::coding::program::{candidate, manifest_of, proposal};
+use crate::exit::Exit;
+use crate::render::escape;
+
+/// Everything about a run that is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The run's id.
+    pub run: String,
+    /// The task's first line.
+    pub task: String,
+    /// The repository's path.
+    pub repository: String,
+    /// The commit that work starts from.
+    pub base: String,
+    /// Where the run stands, as [`Standing::word`] says it.
+    pub standing: Standing,
+    /// Why it ended badly, in a sentence.
+    pub cause: Option<String>,
+    /// When it was started, UTC milliseconds.
+    pub started_ms: u64,
+    /// When its last event was, UTC milliseconds.
+    pub last_ms: u64,
+    /// The mission's account: spent, reserved, bound, in units.
+    pub spend: Spend,
+    /// The ownership epoch: 1 plus how often the run was taken over after a crash.
+    pub epoch: u64,
+    /// The stream's last event: revision and hash.
+    pub head: (u64, String),
+    /// The nodes in the order of the graph.
+    pub rows: Vec<Row>,
+    /// Open holds.
+    pub holds: Vec<HoldLine>,
+    /// Attempts whose outcome nobody knows.
+    pub uncertain: Vec<Uncertain>,
+    /// The branch that has the accepted result.
+    pub branch: Option<String>,
+    /// What to type next.
+    pub next: Vec<String>,
+}
+
+/// The mission's account.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spend {
+    /// Spent, in units.
+    pub spent: Dec,
+    /// Reserved, in units.
+    pub reserved: Dec,
+    /// The budget, in units.
+    pub bound: Dec,
+    /// Spent past the budget, in units.
+    pub overrun: Dec,
+}
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Its result is accepted.
+    Accepted,
+    /// It ended otherwise.
+    Ended(Lifecycle),
+    /// An agent run's outcome is unknown.
+    Uncertain,
+    /// A hold stands.
+    Held,
+    /// A person has to approve the plan.
+    NeedsApproval,
+    /// A person has to accept the result.
+    NeedsAcceptance,
+    /// Something runs or can run.
+    Going,
+}
+
+impl Standing {
+    /// Where the state stands now.
+    #[must_use]
+    pub fn of(state: &RunState, job: &Job, now_ms: u64) -> Self {
+        if state.lifecycle == Lifecycle::Completed {
+            return Self::Accepted;
+        }
+        if state.lifecycle.is_terminal() {
+            return Self::Ended(state.lifecycle);
+        }
+        if state.attempts.values().any(|attempt| is_uncertain(state, attempt)) {
+            return Self::Uncertain;
+        }
+        if state.holds.values().any(|hold| hold.state == HoldState::Open) {
+            return Self::Held;
+        }
+        if proposal(state, job, now_ms).is_ok_and(|proposal| proposal.is_some()) {
+            return Self::NeedsApproval;
+        }
+        if candidate(state).is_ok_and(|candidate| candidate.is_some()) {
+            return Self::NeedsAcceptance;
+        }
+        Self::Going
+    }
+
+    /// A few words for people.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Ended(Lifecycle::Rejected) => "rejected",
+            Self::Ended(Lifecycle::Canceled) => "canceled",
+            Self::Ended(_) => "failed",
+            Self::Uncertain => "uncertain: a person has to find out what an agent run did",
+            Self::Held => "held",
+            Self::NeedsApproval => "waits for the approval of the plan",
+            Self::NeedsAcceptance => "waits for the acceptance of the result",
+            Self::Going => "under way",
+        }
+    }
+
+    /// The name in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Accepted => "ACCEPTED",
+            Self::Ended(lifecycle) => lifecycle.name(),
+            Self::Uncertain => "UNCERTAIN",
+            Self::Held => "HELD",
+            Self::NeedsApproval => "NEEDS_APPROVAL",
+            Self::NeedsAcceptance => "NEEDS_ACCEPTANCE",
+            Self::Going => "GOING",
+        }
+    }
+
+    /// How the program ends for a run that is left like this.
+    #[must_use]
+    pub fn exit(self) -> Exit {
+        match self {
+            Self::Accepted => Exit::Done,
+            Self::Ended(_) => Exit::Failed,
+            Self::Uncertain => Exit::Uncertain,
+            Self::Held | Self::NeedsApproval | Self::NeedsAcceptance | Self::Going => Exit::Waits,
+        }
+    }
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The node's id.
+    pub id: String,
+    /// What it does.
+    pub title: String,
+    /// Its status in the ledger.
+    pub status: NodeStatus,
+    /// What became of it, in a word.
+    pub word: &'static str,
+    /// Whether the word is bad news.
+    pub bad: bool,
+    /// Whether it only carries a choice on.
+    pub plumbing: bool,
+    /// How deep it is indented: corrections stand below the check that asked for them.
+    pub depth: usize,
+    /// How often its operation was tried.
+    pub attempts: usize,
+    /// What it cost so far, in units.
+    pub spent: Dec,
+    /// When it was admitted and when its boundary was committed, UTC milliseconds.
+    pub time: (Option<u64>, Option<u64>),
+    /// One line more: who approved, why it did not pass.
+    pub note: Option<String>,
+}
+
+/// An open hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HoldLine {
+    /// Its id.
+    pub id: String,
+    /// Its reason.
+    pub reason: HoldReason,
+    /// What it means and what would clear it.
+    pub sentence: String,
+    /// The decisions that may end it.
+    pub allowed: Vec<HoldDecision>,
+}
+
+/// An attempt whose outcome nobody knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Uncertain {
+    /// Its id.
+    pub attempt: String,
+    /// The beginning of its id that people type.
+    pub short: String,
+    /// Its node.
+    pub node: String,
+    /// What it holds reserved, in units.
+    pub reserved: Dec,
+}
+
+/// How many characters of a derived id people type.
+const SHORT: usize = 10;
+
+/// Whether a person has to find out what an attempt did: UNKNOWN, or DISPATCHED by an owner that is gone (T-19). A
+/// lost check is not among them: the contract's rule lets it run again (T-20).
+#[must_use]
+pub fn is_uncertain(state: &RunState, attempt: &Attempt) -> bool {
+    let operation = state.operations.get(&attempt.operation_id);
+    let rule = state.contract.lost_reads.is_some()
+        && operation.is_some_and(|operation| operation.effect == EffectClass::Read);
+    match attempt.status {
+        AttemptStatus::Unknown => !rule,
+        AttemptStatus::Dispatched => !rule && attempt.epoch.0 < state.epoch,
+        _ => false,
+    }
+}
+
+/// The beginning of an attempt's id that people type.
+#[must_use]
+pub fn short(id: &str) -> String {
+    id.chars().take(SHORT).collect()
+}
+
+/// What events say beyond the state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    times: BTreeMap<NodeId, (Option<u64>, Option<u64>)>,
+    /// Who decided, and how: approval first, acceptance second.
+    decided: [Option<String>; 2],
+}
+
+impl History {
+    /// Folds the events of a run's stream, oldest first.
+    #[must_use]
+    pub fn of(events: &[Sealed]) -> Self {
+        let mut history = Self::default();
+        for sealed in events {
+            history.add(sealed);
+        }
+        history
+    }
+
+    fn add(&mut self, sealed: &Sealed) {
+        let event = &sealed.event;
+        let at_ms = event.at_ms.0;
+        match &event.command {
+            Body::AdmitConsumer(body) => {
+                self.times.entry(body.consumption.node_id.clone()).or_default().0 = Some(at_ms);
+            }
+            Body::CommitBoundary(body) => {
+                self.times.entry(body.manifest.producer.node_id.clone()).or_default().1 = Some(at_ms);
+            }
+            Body::Approve(body) => {
+                let yes = body.decision == aiws::record::ApprovalDecision::Approved;
+                self.decided[0] = Some(decided(event.actor_kind, &event.decision_class, event.actor_id.as_str(), [yes, true]));
+            }
+            Body::Accept(body) => {
+                let yes = body.verdict == aiws::record::AcceptanceVerdict::Accepted;
+                self.decided[1] = Some(decided(event.actor_kind, &event.decision_class, event.actor_id.as_str(), [yes, false]));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn decided(kind: ActorKind, class: &str, actor: &str, [yes, plan]: [bool; 2]) -> String {
+    let verb = match (yes, plan) {
+        (true, true) => "approved",
+        (true, false) => "accepted",
+        (false, true) => "denied",
+        (false, false) => "rejected",
+    };
+    let actor = escape::line(actor);
+    match (class, plan) {
+        (IN_ADVANCE, true) => format!("{verb} in advance as {actor}, plan not shown"),
+        (IN_ADVANCE, false) => format!("{verb} in advance as {actor}, result not shown"),
+        _ if kind == ActorKind::Human => format!("{verb} by {actor} at a terminal"),
+        _ => format!("{verb} by {actor}"),
+    }
+}
+
+impl Page {
+    /// The page of a run.
+    #[must_use]
+    pub fn of(state: &RunState, job: &Job, history: &History, account: Option<&AccountRow>, now_ms: u64) -> Self {
+        let standing = Standing::of(state, job, now_ms);
+        let spend = account.map_or_else(
+            || Spend { bound: state.contract.budget, ..Spend::default() },
+            |row| Spend { spent: row.spent, reserved: row.reserved, bound: row.bound, overrun: row.overrun },
+        );
+        let uncertain = uncertain_of(state);
+        let open = state.holds.values().filter(|hold| hold.state == HoldState::Open);
+        let mut page = Self {
+            run: escape::line(job.run_id.as_str()),
+            task: escape::line(job.task.lines().next().unwrap_or_default()),
+            repository: escape::line(&job.repository),
+            base: escape::line(&job.base_commit),
+            standing,
+            cause: state.cause.as_ref().map(|cause| format!("{}: {}", cause.code, escape::line(&cause.detail))),
+            started_ms: job.started_at_ms.0,
+            last_ms: state.last_ms,
+            spend,
+            epoch: state.epoch,
+            head: (state.head.revision.0, state.head.hash.to_string()),
+            rows: rows(state, history),
+            holds: open.map(hold_line).collect(),
+            uncertain,
+            branch: (standing == Standing::Accepted).then(|| format!("praxis/{}", job.run_id)),
+            next: Vec::new(),
+        };
+        page.next = page.what_next();
+        page
+    }
+
+    fn what_next(&self) -> Vec<String> {
+        let run = &self.run;
+        match self.standing {
+            Standing::Accepted => {
+                let repo = &self.repository;
+                vec![format!("git -C {repo} merge praxis/{run}")]
+            }
+            Standing::Ended(_) => Vec::new(),
+            Standing::Uncertain => vec!["praxis unknown".to_owned()],
+            Standing::Held => vec![format!("praxis show {run}"), "praxis explain HOLD_ACTIVE".to_owned()],
+            Standing::NeedsApproval | Standing::NeedsAcceptance => {
+                vec![format!("praxis resume {run}    (at a terminal, or with --approve-as NAME)")]
+            }
+            Standing::Going => vec![format!("praxis resume {run}")],
+        }
+    }
+}
+
+fn uncertain_of(state: &RunState) -> Vec<Uncertain> {
+    let unknown = state.attempts.values().filter(|attempt| is_uncertain(state, attempt));
+    let line = |attempt: &Attempt| Uncertain {
+        attempt: attempt.attempt_id.to_string(),
+        short: short(attempt.attempt_id.as_str()),
+        node: state
+            .operations
+            .get(&attempt.operation_id)
+            .and_then(|operation| operation.node_id.as_ref())
+            .map(|node| escape::line(node.as_str()))
+            .unwrap_or_default(),
+        reserved: attempt.reserved,
+    };
+    unknown.map(line).collect()
+}
+
+fn hold_line(hold: &Hold) -> HoldLine {
+    let sentence = match hold.reason {
+        HoldReason::AttemptLimit => "every correction or attempt is used up; nothing adds more, so the run can only be canceled",
+        HoldReason::CostLimit => "the budget is used up; nothing adds to it, so the run can only be canceled",
+        HoldReason::TimeLimit => "the deadline for new work has passed; the run can only be canceled",
+        HoldReason::Artifact => "stored material is missing or damaged; restore the identical bytes",
+        HoldReason::UncertainEffect => "an agent run's outcome is unknown; `praxis unknown` shows how to settle it",
+        HoldReason::Restart => "the run's owner failed too often; look at the log before going on",
+        HoldReason::InvalidatedInput | HoldReason::Operator | HoldReason::Rule => "somebody stopped the run",
+    };
+    HoldLine {
+        id: hold.hold_id.to_string(),
+        reason: hold.reason,
+        sentence: sentence.to_owned(),
+        allowed: hold.allowed_decisions.clone(),
+    }
+}
+
+fn rows(state: &RunState, history: &History) -> Vec<Row> {
+    let Some(graph) = &state.graph else { return Vec::new() };
+    graph.nodes.iter().map(|node| row(state, history, &node.id)).collect()
+}
+
+fn row(state: &RunState, history: &History, id: &NodeId) -> Row {
+    let stage = Stage::of(id);
+    let status = state.nodes.get(id).map_or(NodeStatus::Pending, |node| node.status);
+    let attempts: Vec<&Attempt> = attempts_of(state, id);
+    let spent = attempts.iter().filter_map(|attempt| attempt.actual).fold(Dec::ZERO, |sum, actual| {
+        sum.checked_add(actual).unwrap_or(sum)
+    });
+    let (word, bad) = word(state, id, status, &attempts);
+    let depth = match stage {
+        Some(Stage::Correct(_)) => 1,
+        Some(Stage::Check(number) | Stage::Decide(number) | Stage::Passed(number)) if number > 0 => 1,
+        _ => 0,
+    };
+    Row {
+        id: escape::line(id.as_str()),
+        title: stage.map(Stage::title).unwrap_or_default(),
+        status,
+        word,
+        bad,
+        plumbing: stage.is_some_and(Stage::is_plumbing),
+        depth,
+        attempts: attempts.len(),
+        spent,
+        time: history.times.get(id).copied().unwrap_or_default(),
+        note: note(state, history, id, stage),
+    }
+}
+
+fn attempts_of<'a>(state: &'a RunState, id: &NodeId) -> Vec<&'a Attempt> {
+    let mine = state.operations.values().filter(|operation| operation.node_id.as_ref() == Some(id));
+    mine.flat_map(|operation| &operation.attempts).filter_map(|attempt| state.attempts.get(attempt)).collect()
+}
+
+fn word(state: &RunState, id: &NodeId, status: NodeStatus, attempts: &[&Attempt]) -> (&'static str, bool) {
+    let is_check = matches!(Stage::of(id), Some(Stage::Check(_)));
+    let passed = manifest_of(state, id.as_str()).is_none_or(|manifest| counts(&manifest));
+    match status {
+        _ if attempts.iter().any(|attempt| is_uncertain(state, attempt)) => ("uncertain", true),
+        NodeStatus::Pending => ("", false),
+        NodeStatus::Active if attempts.iter().any(|attempt| attempt.status == AttemptStatus::Dispatched) => ("running", false),
+        NodeStatus::Active => ("waits", false),
+        NodeStatus::Completed if is_check && passed => ("passed", false),
+        NodeStatus::Completed if is_check => ("failed", true),
+        NodeStatus::Completed if !passed => ("failed", true),
+        NodeStatus::Completed => ("done", false),
+        NodeStatus::Blocked => ("blocked", true),
+        NodeStatus::Skipped => ("skipped", false),
+        NodeStatus::Failed => ("failed", true),
+        NodeStatus::Canceled => ("canceled", true),
+    }
+}
+
+fn note(state: &RunState, history: &History, id: &NodeId, stage: Option<Stage>) -> Option<String> {
+    match stage {
+        Some(Stage::Approve) => history.decided[0].clone(),
+        Some(Stage::Accept) => history.decided[1].clone(),
+        _ => {
+            let manifest = manifest_of(state, id.as_str())?;
+            let bad = manifest.outcome.status != OutcomeStatus::Skipped;
+            let failure = manifest.result.get("failure").and_then(Value::as_str).filter(|_| bad)?;
+            Some(escape::line(failure))
+        }
+    }
+}

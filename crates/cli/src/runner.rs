@@ -1,0 +1,337 @@
+//! Driving runs until each has ended or waits for something that this process cannot give.
+//! Invariant: it decides nothing: people decide, the engine schedules, and what is shown was durable before.
+//! Called by the verbs `code` and `resume`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use aiws::error::{Code, Error};
+use aiws::id::{ActorId, ConsumerId};
+use praxis_engine::Shutdown;
+use praxis_model::account::AccountRow;
+use praxis_model::command::CommandType;
+use praxis_model::mission::cost_account;
+use praxis_model::run::RunState;
+use praxis_model::stream::Subject;
+use tokio::sync::{Notify, watch};
+
+use crate::coding::contract::Job;
+use crate::coding::publish::{Accepted, CONSUMER, publish};
+use crate::decider::{Decided, Decider};
+use crate::exit::Exit;
+use crate::notes;
+use crate::render::live::Live;
+use crate::render::page::{History, Page, Standing};
+use crate::session::{Session, now_ms};
+
+/// How long a run may stand still with nothing in flight before that is reported.
+const STILL: Duration = Duration::from_secs(20);
+/// How often a terminal is redrawn while nothing changes, and the store is looked at.
+const TICK: Duration = Duration::from_millis(500);
+
+/// How people are asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asking {
+    /// In whose name plans and results are approved in advance, if at all.
+    pub in_advance: Option<ActorId>,
+    /// Whether to leave instead of waiting for a person.
+    pub no_wait: bool,
+    /// Whether only JSON is wanted on the standard output.
+    pub json: bool,
+}
+
+/// A run that is driven.
+struct Driven {
+    subject: Subject,
+    job: Arc<Job>,
+    states: watch::Receiver<Arc<RunState>>,
+    /// Why it is left alone now.
+    left: Option<Standing>,
+    moved: Instant,
+}
+
+/// What became of the runs.
+pub struct Outcome {
+    /// Their pages, in the order given.
+    pub pages: Vec<Page>,
+    /// How the program ends.
+    pub exit: Exit,
+    /// What went wrong beside the runs themselves.
+    pub error: Option<Error>,
+}
+
+/// Drives runs and shuts the engine down.
+///
+/// # Errors
+///
+/// A store code when the store fails; the runs can be resumed.
+pub async fn drive(session: &Session, runs: &[Subject], asking: Asking) -> Result<Outcome, Error> {
+    let changed = Arc::new(Notify::new());
+    let mut driven = Vec::new();
+    for subject in runs {
+        driven.push(follow(session, subject, &changed).await?);
+    }
+    let mut live = Live::new(asking.json);
+    let ended = watch_over(session, &mut driven, &mut live, &asking, &changed).await;
+    live.clear();
+    let how = match &ended {
+        Ok(Left::Signal) => drain_or_stop(session).await,
+        _ => session.close(Shutdown::Drain).await,
+    };
+    let pages: Vec<Page> = driven.iter().map(|run| page(session, run, true)).collect();
+    let mut exit = pages.iter().fold(Exit::Done, |exit, page| exit.worse(page.standing.exit()));
+    let mut error = how.err();
+    match ended {
+        Ok(Left::Still(found)) => error = error.or(Some(found)),
+        Ok(_) => {}
+        Err(found) => error = Some(found),
+    }
+    if let Some(error) = &error {
+        exit = exit.worse(Exit::of(error.code()));
+    }
+    Ok(Outcome { pages, exit, error })
+}
+
+/// Why the runs are left.
+enum Left {
+    /// Every run has ended or waits for what this process cannot give.
+    All,
+    /// Somebody wants to stop.
+    Signal,
+    /// A run stands still; this is the last that was refused, or a word that nothing is known.
+    Still(Error),
+}
+
+async fn follow(session: &Session, subject: &Subject, changed: &Arc<Notify>) -> Result<Driven, Error> {
+    let state = session.state(subject).await?;
+    let job = session.coding.job(&state)?;
+    let run = job.run_id.clone();
+    let states = session.engine.watch(&subject.mission_id, &run).await?;
+    let (mut watched, changed) = (states.clone(), Arc::clone(changed));
+    tokio::spawn(async move {
+        // Ends with the engine.
+        while watched.changed().await.is_ok() {
+            changed.notify_one();
+        }
+    });
+    Ok(Driven { subject: subject.clone(), job, states, left: None, moved: Instant::now() })
+}
+
+async fn watch_over(
+    session: &Session,
+    driven: &mut [Driven],
+    live: &mut Live,
+    asking: &Asking,
+    changed: &Notify,
+) -> Result<Left, Error> {
+    let mut signals = Signals::new()?;
+    let decider = Decider::new(session, asking);
+    loop {
+        session.require_writable()?;
+        for run in driven.iter_mut() {
+            if run.states.has_changed().unwrap_or(false) {
+                run.states.borrow_and_update();
+                run.moved = Instant::now();
+                run.left = None;
+            }
+        }
+        let pages: Vec<Page> = driven.iter().map(|run| page(session, run, false)).collect();
+        live.show(&pages, now_ms());
+        for (run, page) in driven.iter_mut().zip(&pages) {
+            if run.left.is_some() {
+                continue;
+            }
+            tokio::select! {
+                stepped = step(session, run, page, live, &decider) => stepped?,
+                () = signals.next() => return Ok(Left::Signal),
+            }
+        }
+        if driven.iter().all(|run| run.left.is_some_and(|standing| is_final(standing, asking))) {
+            return Ok(Left::All);
+        }
+        if let Some(still) = standing_still(driven) {
+            return Ok(Left::Still(still));
+        }
+        tokio::select! {
+            () = changed.notified() => {}
+            () = tokio::time::sleep(TICK) => {}
+            () = signals.next() => return Ok(Left::Signal),
+        }
+    }
+}
+
+/// Whether nothing that this process waits for can change the standing.
+fn is_final(standing: Standing, asking: &Asking) -> bool {
+    match standing {
+        Standing::NeedsApproval | Standing::NeedsAcceptance => asking.no_wait,
+        _ => true,
+    }
+}
+
+/// Does what the run's standing asks for.
+async fn step(
+    session: &Session,
+    run: &mut Driven,
+    page: &Page,
+    live: &mut Live,
+    decider: &Decider<'_>,
+) -> Result<(), Error> {
+    match page.standing {
+        Standing::Going => {}
+        Standing::Accepted => {
+            let published = publish_pending(session).await?;
+            run.left = Some(page.standing);
+            // What another run's branch met with is said when that run is resumed.
+            if let Some((_, result)) = published.into_iter().find(|(subject, _)| *subject == run.subject) {
+                result?;
+            }
+        }
+        Standing::Ended(_) | Standing::Uncertain | Standing::Held => run.left = Some(page.standing),
+        Standing::NeedsApproval | Standing::NeedsAcceptance => {
+            let state = Arc::clone(&run.states.borrow());
+            if decider.decide(&state, &run.job, live).await? == Decided::Nothing {
+                run.left = Some(page.standing);
+            } else {
+                run.moved = Instant::now();
+            }
+        }
+    }
+    Ok(())
+}
+
+fn standing_still(driven: &[Driven]) -> Option<Error> {
+    let stuck = driven.iter().find(|run| {
+        let state = run.states.borrow();
+        let in_flight = state.attempts.values().any(|attempt| attempt.status == aiws::record::AttemptStatus::Dispatched);
+        run.left.is_none() && !in_flight && run.moved.elapsed() > STILL
+    })?;
+    let run = &stuck.job.run_id;
+    Some(notes::last_refusal().unwrap_or_else(|| {
+        Error::new(Code::InternalStore, format!("run {run} does not move and nothing says why; look at praxis log {run}"))
+    }))
+}
+
+/// What became of the branch of each run that completed and was not published before.
+pub type Published = Vec<(Subject, Result<(), Error>)>;
+
+/// Brings every accepted result that the outbox still has for the publisher to its branch, then acknowledges up to
+/// the first one that failed: that one comes again, also after a restart (OUT-1).
+///
+/// # Errors
+///
+/// A store code when the outbox cannot be read.
+pub async fn publish_pending(session: &Session) -> Result<Published, Error> {
+    let failed = |error: praxis_journal::StoreError| Error::new(error.code(), error.to_string());
+    let (journal, consumer) = (session.host.journal(), ConsumerId::new(CONSUMER)?);
+    let (from, end) = (journal.cursor(&consumer) + 1, journal.view().sequence());
+    let mut completed: Vec<(u64, Subject)> = Vec::new();
+    journal
+        .scan(from, |sequence, sealed| {
+            if sealed.event.kind == CommandType::CompleteRun {
+                completed.push((sequence, sealed.event.subject.clone()));
+            }
+            sequence < end
+        })
+        .map_err(failed)?;
+    let (mut published, mut done) = (Published::new(), end);
+    for (sequence, subject) in completed {
+        let result = publish_run(session, &subject).await;
+        if result.is_err() {
+            done = done.min(sequence - 1);
+        }
+        published.push((subject, result));
+    }
+    if done >= from {
+        journal.acknowledge(&consumer, done).map_err(failed)?;
+    }
+    Ok(published)
+}
+
+/// Brings one accepted result to its branch; a run of another kind has none.
+async fn publish_run(session: &Session, subject: &Subject) -> Result<(), Error> {
+    let state = session.state(subject).await?;
+    if Job::named_in(&state.contract).is_none() {
+        return Ok(());
+    }
+    let job = session.coding.job(&state)?;
+    let journal = session.host.journal().clone();
+    let (subject, artifacts) = (subject.clone(), Arc::clone(&session.artifacts));
+    let workspace = session.coding.workspace(&job);
+    let done = tokio::task::spawn_blocking(move || {
+        let events = journal.stream(&subject.stream()).map_err(|error| Error::new(error.code(), error.to_string()))?;
+        let accepted = Accepted::of(&state, &events)?;
+        let patch = praxis_artifacts::read_verified(artifacts.as_ref(), &accepted.patch, 0);
+        let patch = patch.map_err(|error| Error::new(error.code(), error.to_string()))?;
+        publish(&workspace, &job, &accepted, &patch).map(drop)
+    });
+    done.await.unwrap_or_else(|_| Err(Error::new(Code::ActorLost, "publishing stopped before it was done; praxis resume tries again")))
+}
+
+/// A page from what is published now. `closed` says that no owner is left.
+fn page(session: &Session, run: &Driven, closed: bool) -> Page {
+    let mut state = RunState::clone(&run.states.borrow());
+    if closed {
+        state = crate::store::orphaned(&state);
+    }
+    let journal = session.host.journal();
+    let account: Option<AccountRow> = journal.view().account(&cost_account(&run.subject)).cloned();
+    // What cannot be read now only makes the page say less.
+    let events = journal.stream(&run.subject.stream()).unwrap_or_default();
+    Page::of(&state, &run.job, &History::of(&events), account.as_ref(), now_ms())
+}
+
+/// Lets what is in flight finish; a second signal stops it.
+async fn drain_or_stop(session: &Session) -> Result<(), Error> {
+    eprintln!("stopping: an agent that runs now may finish; Ctrl-C again stops it at once, and praxis resume goes on");
+    let mut signals = Signals::new()?;
+    tokio::select! {
+        drained = session.close(Shutdown::Drain) => drained,
+        () = signals.next() => session.close(Shutdown::Now).await,
+    }
+}
+
+/// The signals by which people and systems stop a program.
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self, Error> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let failed = |error: std::io::Error| Error::new(Code::StoreIo, format!("signals cannot be watched: {error}"));
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt()).map_err(failed)?,
+            terminate: signal(SignalKind::terminate()).map_err(failed)?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// The names in the environment that the jobs let through and that are not set here.
+///
+/// # Errors
+///
+/// `USAGE` naming the first of them: the same work in another environment is other work.
+pub fn require_environment(jobs: &[Arc<Job>]) -> Result<(), Error> {
+    let mut missing: BTreeMap<&str, &Job> = BTreeMap::new();
+    for job in jobs {
+        for name in job.environment.iter().filter(|name| std::env::var_os(name).is_none()) {
+            missing.insert(name, job);
+        }
+    }
+    match missing.into_iter().next() {
+        None => Ok(()),
+        Some((name, job)) => {
+            let message = format!("run {} lets the variable {name} through, and it is not set here; set it: export {name}=...", job.run_id);
+            Err(Error::new(Code::Usage, message))
+        }
+    }
+}

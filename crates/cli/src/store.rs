@@ -1,0 +1,333 @@
+//! The store directory: where it is, how it is made, and how runs are read from it while no engine has it.
+//! Invariant: reading never writes an event; a store is created by `code` alone.
+//! Called by the verbs.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use aiws::error::{Code, Error};
+use aiws::id::{MissionId, RunId};
+use praxis_artifacts::{ArtifactProvider, FileArtifacts};
+use praxis_journal::{Journal, Options, StoreError};
+use praxis_journal_format::Sealed;
+use praxis_model::account::AccountRow;
+use praxis_model::command::Body;
+use praxis_model::mission::cost_account;
+use praxis_model::register::RegisterKind;
+use praxis_model::run::RunState;
+use praxis_model::stream::Subject;
+
+use crate::coding::contract::Job;
+use crate::coding::workspace::{io, private_dir};
+use crate::render::page::{History, Page};
+
+/// The directory that `--store` names, or the default one.
+///
+/// # Errors
+///
+/// `USAGE` when nothing is named and there is no home directory either.
+pub fn location(named: Option<&Path>) -> Result<PathBuf, Error> {
+    let path = match named {
+        Some(path) => path.to_owned(),
+        None => state_home()?.join("praxis"),
+    };
+    std::path::absolute(&path).map_err(|error| Error::new(Code::Usage, format!("--store {}: {error}", path.display())))
+}
+
+fn state_home() -> Result<PathBuf, Error> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute("XDG_STATE_HOME")
+        .or_else(|| Some(absolute("HOME")?.join(".local/state")))
+        .ok_or_else(|| Error::new(Code::Usage, "expected a home directory for the store, found none; name one with --store DIR"))
+}
+
+/// Makes the store unless there is one.
+///
+/// # Errors
+///
+/// A store code; nothing is left behind that the next try would stumble over.
+pub fn create_if_missing(path: &Path) -> Result<(), Error> {
+    if path.join("praxis-store.json").exists() {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent() {
+        private_dir(parent)?;
+    }
+    let journal = Journal::create(path, &Options::default()).map_err(|error| of_store(path, &error))?;
+    journal.close().map_err(|error| of_store(path, &error))
+}
+
+/// The artifacts of a store.
+///
+/// # Errors
+///
+/// A store code when the directory cannot be used.
+pub fn artifacts(path: &Path) -> Result<Arc<dyn ArtifactProvider>, Error> {
+    let opened = FileArtifacts::open(&path.join("artifacts")).map_err(|error| Error::new(error.code(), error.to_string()))?;
+    Ok(Arc::new(opened))
+}
+
+/// A store failure with the path and what to type.
+#[must_use]
+pub fn of_store(path: &Path, error: &StoreError) -> Error {
+    Error::new(error.code(), format!("{error}")).with("store", path.display().to_string())
+}
+
+/// A store that no engine has open, for reading.
+pub struct Reader {
+    /// Its directory.
+    pub path: PathBuf,
+    /// Its journal, open for reading alone.
+    pub journal: Journal,
+    artifacts: Arc<dyn ArtifactProvider>,
+}
+
+/// A run as it was read.
+pub struct Run {
+    /// Its state.
+    pub state: RunState,
+    /// Its events, oldest first.
+    pub events: Vec<Sealed>,
+    /// Its job.
+    pub job: Job,
+    /// Its mission's account.
+    pub account: Option<AccountRow>,
+}
+
+impl Reader {
+    /// Opens a store for reading.
+    ///
+    /// # Errors
+    ///
+    /// A store code: there is none, it is locked, newer, damaged or open to others.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let journal = open_for_reading(path)?;
+        let artifacts = artifacts(path)?;
+        Ok(Self { path: path.to_owned(), journal, artifacts })
+    }
+
+    /// The runs of the store, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// A store code when the log cannot be read.
+    pub fn runs(&self) -> Result<Vec<Subject>, Error> {
+        runs_of(&self.journal)
+    }
+
+    /// The run that a person means: by an unambiguous beginning of its name, or the latest one.
+    ///
+    /// # Errors
+    ///
+    /// `RUN_NOT_FOUND` or `RUN_AMBIGUOUS`.
+    pub fn find(&self, named: Option<&str>) -> Result<Subject, Error> {
+        let runs = self.runs()?;
+        match named {
+            Some(named) => pick(&runs, named),
+            None => runs.last().cloned().ok_or_else(none_yet),
+        }
+    }
+
+    /// A run with everything that is read about it.
+    ///
+    /// # Errors
+    ///
+    /// A store code when its events cannot be read or do not fold; `NOT_FOUND` for a run of another kind.
+    pub fn load(&self, subject: &Subject) -> Result<Run, Error> {
+        let (state, events) = fold(&self.journal, subject)?;
+        let job = Job::load(&state.contract, self.artifacts.as_ref())?;
+        let account = self.journal.view().account(&cost_account(subject)).cloned();
+        Ok(Run { state, events, job, account })
+    }
+
+    /// The job of a mission whose run was not admitted yet.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::load`].
+    pub fn job_of(&self, mission: &MissionId) -> Result<Job, Error> {
+        let events = self.journal.stream(&Subject::mission(mission.clone()).stream());
+        let events = events.map_err(|error| Error::new(error.code(), error.to_string()))?;
+        let opened = events.iter().find_map(|sealed| match &sealed.event.command {
+            Body::OpenMission(body) => Some(&body.contract),
+            _ => None,
+        });
+        let contract = opened.ok_or_else(|| Error::new(Code::StoreCorrupt, "expected the mission's contract, found none"))?;
+        Job::load(contract, self.artifacts.as_ref())
+    }
+
+    /// The bytes of an artifact.
+    ///
+    /// # Errors
+    ///
+    /// `ARTIFACT_UNAVAILABLE` or `ARTIFACT_MISMATCH`.
+    pub fn artifact(&self, artifact: &aiws::record::Artifact) -> Result<Vec<u8>, Error> {
+        praxis_artifacts::read_verified(self.artifacts.as_ref(), artifact, 0)
+            .map_err(|error| Error::new(error.code(), error.to_string()))
+    }
+}
+
+impl Run {
+    /// Its page. Nobody runs it now, so a dispatched attempt is one that nobody knows the outcome of.
+    #[must_use]
+    pub fn page(&self, now_ms: u64) -> Page {
+        Page::of(&orphaned(&self.state), &self.job, &History::of(&self.events), self.account.as_ref(), now_ms)
+    }
+}
+
+/// The state as the next owner will find it: what was in flight is in doubt.
+#[must_use]
+pub fn orphaned(state: &RunState) -> RunState {
+    let mut state = state.clone();
+    let dispatched = |attempt: &aiws::record::Attempt| attempt.status == aiws::record::AttemptStatus::Dispatched;
+    let in_flight: Vec<_> = state.attempts.values().filter(|attempt| dispatched(attempt)).cloned().collect();
+    for mut attempt in in_flight {
+        attempt.status = aiws::record::AttemptStatus::Unknown;
+        state.attempts.insert_mut(attempt.attempt_id.clone(), attempt);
+    }
+    state
+}
+
+/// Opens the journal for reading alone.
+///
+/// # Errors
+///
+/// A store code.
+pub fn open_for_reading(path: &Path) -> Result<Journal, Error> {
+    let options = Options { read_only: true, ..Options::default() };
+    Journal::open(path, &options).map_err(|error| of_store(path, &error))
+}
+
+/// The runs of a journal, oldest first.
+///
+/// # Errors
+///
+/// A store code when the log cannot be read.
+pub fn runs_of(journal: &Journal) -> Result<Vec<Subject>, Error> {
+    let view = journal.view();
+    let mut runs: Vec<(u64, Subject)> = Vec::new();
+    for (key, row) in view.registers().filter(|(key, _)| key.kind == RegisterKind::RunAdmission) {
+        let subject = Subject::run(key.mission_id.clone(), RunId::from(key.key.clone()));
+        // The admitting event's own place in the log is the order in which runs began.
+        let began = view.head(&Subject::mission(key.mission_id.clone()).stream()).map_or(0, |head| head.sequence);
+        let _ = row;
+        runs.push((began, subject));
+    }
+    runs.sort();
+    Ok(runs.into_iter().map(|(_, subject)| subject).collect())
+}
+
+/// Missions of coding runs that were opened and whose run was not admitted: a kill came between.
+#[must_use]
+pub fn unstarted_missions(journal: &Journal) -> Vec<MissionId> {
+    let view = journal.view();
+    let of_kind = |kind: RegisterKind| view.registers().filter(move |(key, _)| key.kind == kind);
+    let started = |mission: &MissionId| of_kind(RegisterKind::RunAdmission).any(|(key, _)| key.mission_id == *mission);
+    of_kind(RegisterKind::Contract).map(|(key, _)| key.mission_id.clone()).filter(|mission| !started(mission)).collect()
+}
+
+/// The run of this name or of an unambiguous beginning of it.
+///
+/// # Errors
+///
+/// `RUN_NOT_FOUND` or `RUN_AMBIGUOUS`, naming what there is.
+pub fn pick(runs: &[Subject], named: &str) -> Result<Subject, Error> {
+    let name = |subject: &Subject| subject.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
+    if let Some(exact) = runs.iter().find(|subject| name(subject) == named) {
+        return Ok(exact.clone());
+    }
+    let fitting: Vec<&Subject> = runs.iter().filter(|subject| !named.is_empty() && name(subject).starts_with(named)).collect();
+    let shown = crate::render::escape::line(named);
+    match fitting.as_slice() {
+        [one] => Ok((*one).clone()),
+        [] if runs.is_empty() => Err(none_yet()),
+        [] => {
+            let latest: Vec<String> = runs.iter().rev().take(5).map(name).collect();
+            let message = format!("expected a run of the store, found {shown}; the latest ones are {}", latest.join(", "));
+            Err(Error::new(Code::RunNotFound, message))
+        }
+        several => {
+            let names: Vec<String> = several.iter().take(5).map(|subject| name(subject)).collect();
+            let message = format!("{shown} is the beginning of {} runs: {}", several.len(), names.join(", "));
+            Err(Error::new(Code::RunAmbiguous, message))
+        }
+    }
+}
+
+fn none_yet() -> Error {
+    Error::new(Code::RunNotFound, "the store has no run yet; start one with praxis code")
+}
+
+/// Folds a run from its events.
+fn fold(journal: &Journal, subject: &Subject) -> Result<(RunState, Vec<Sealed>), Error> {
+    let failed = |error: StoreError| Error::new(error.code(), error.to_string());
+    let mission = journal.stream(&Subject::mission(subject.mission_id.clone()).stream()).map_err(failed)?;
+    let admitting = mission.iter().find(|sealed| match &sealed.event.command {
+        Body::StartRun(body) => Some(&body.run_id) == subject.run_id.as_ref(),
+        _ => false,
+    });
+    let Some(admitting) = admitting else {
+        return Err(Error::new(Code::StoreCorrupt, "expected the event that admitted the run, found none; run praxis verify"));
+    };
+    let illegal = |what: String| Error::new(Code::StoreCorrupt, format!("{what}; run praxis verify"));
+    let mut state = RunState::admitted(&admitting.event, &admitting.hash).map_err(|error| illegal(error.to_string()))?;
+    let events = journal.stream(&subject.stream()).map_err(failed)?;
+    for sealed in &events {
+        state = praxis_model::evolve::run(state, &sealed.event, &sealed.hash).map_err(|error| illegal(error.to_string()))?;
+    }
+    Ok((state, events))
+}
+
+/// Reads a file of at most `bound` bytes.
+///
+/// # Errors
+///
+/// The given code, naming the path and what is wrong.
+pub fn read_bounded(path: &Path, bound: u64, code: Code) -> Result<Vec<u8>, Error> {
+    use std::io::Read;
+    let failed = |error: &std::io::Error| Error::new(code, format!("expected a readable file, {}: {error}", path.display()));
+    let file = std::fs::File::open(path).map_err(|error| failed(&error))?;
+    if !file.metadata().map_err(|error| failed(&error))?.is_file() {
+        return Err(Error::new(code, format!("expected a regular file, found something else at {}", path.display())));
+    }
+    let mut bytes = Vec::new();
+    file.take(bound + 1).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
+    if bytes.len() as u64 > bound {
+        return Err(Error::new(code, format!("expected at most {bound} bytes, found more in {}", path.display())));
+    }
+    Ok(bytes)
+}
+
+/// Writes a file for the owner's eyes; it must not be there yet unless `replace` says so.
+///
+/// # Errors
+///
+/// A store code with the system's message.
+pub fn write_private(path: &Path, bytes: &[u8], replace: bool) -> Result<(), Error> {
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).mode(0o600);
+    if replace { options.create(true).truncate(true) } else { options.create_new(true) };
+    options.open(path).and_then(|mut file| file.write_all(bytes)).map_err(|error| io(path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(name: &str) -> Subject {
+        Subject::run(MissionId::new("m").unwrap(), RunId::new(name).unwrap())
+    }
+
+    #[test]
+    fn a_run_is_found_by_an_unambiguous_beginning() {
+        let runs = [run("r-abc"), run("r-abd"), run("r-ab")];
+        assert_eq!(pick(&runs, "r-abc").unwrap(), run("r-abc"));
+        assert_eq!(pick(&runs, "r-ab").unwrap(), run("r-ab"), "an exact name wins");
+        assert_eq!(pick(&runs, "r-a").unwrap_err().code(), Code::RunAmbiguous);
+        assert_eq!(pick(&runs, "x").unwrap_err().code(), Code::RunNotFound);
+        assert_eq!(pick(&runs, "").unwrap_err().code(), Code::RunNotFound);
+        assert_eq!(pick(&[], "x").unwrap_err().code(), Code::RunNotFound);
+    }
+}

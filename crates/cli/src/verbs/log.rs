@@ -1,0 +1,102 @@
+//! `praxis log`: the events of the store, in log order.
+//! Invariant: one line per event, nothing left out but what was asked to be.
+//! Called by `verbs::run`.
+
+use aiws::error::Error;
+use aiws::json::Value;
+use praxis_journal_format::Sealed;
+use praxis_model::command::Body;
+
+use super::{Call, print};
+use crate::args::Log as Args;
+use crate::exit::Exit;
+use crate::render::text::utc;
+use crate::render::{escape, json};
+use crate::store::Reader;
+
+/// Runs it.
+///
+/// # Errors
+///
+/// `RUN_NOT_FOUND`, `RUN_AMBIGUOUS`, or a store code.
+pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
+    let reader = Reader::open(&call.store)?;
+    let only = args.run.as_deref().map(|run| reader.find(Some(run))).transpose()?;
+    let (mut lines, mut events) = (Vec::new(), Vec::new());
+    let read = reader.journal.scan(1, |sequence, sealed| {
+        let subject = &sealed.event.subject;
+        let wanted = only.as_ref().is_none_or(|only| only == subject);
+        if wanted && call.json {
+            events.push(value(sequence, &sealed));
+        } else if wanted {
+            lines.push(line(sequence, &sealed));
+        }
+        true
+    });
+    read.map_err(|error| crate::store::of_store(&call.store, &error))?;
+    if call.json {
+        print(&json::object("log", aiws::object! { "events": events }).to_string())?;
+    } else {
+        lines.insert(0, format!("{:>6}  {:<20}  {:<12}  {:<22}  {:<16}  what", "seq", "time", "run", "event", "by"));
+        print(&lines.join("\n"))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn line(sequence: u64, sealed: &Sealed) -> String {
+    let event = &sealed.event;
+    let run = event.subject.run_id.as_ref().map_or("-", |run| run.as_str());
+    let line = format!(
+        "{sequence:>6}  {:<20}  {:<12}  {:<22}  {:<16}  {}",
+        utc(event.at_ms.0),
+        escape::line(run),
+        event.kind.name(),
+        escape::line(event.actor_id.as_str()),
+        what(sealed)
+    );
+    line.trim_end().to_owned()
+}
+
+fn value(sequence: u64, sealed: &Sealed) -> Value {
+    let event = &sealed.event;
+    aiws::object! {
+        "sequence": sequence.to_string(),
+        "hash": sealed.hash.to_string(),
+        "stream": &event.stream,
+        "revision": event.revision,
+        "missionId": &event.subject.mission_id,
+        "runId": event.subject.run_id.as_ref().map(|run| run.as_str()),
+        "type": event.kind.name(),
+        "actorId": &event.actor_id,
+        "actorKind": event.actor_kind,
+        "decisionClass": event.decision_class.as_str(),
+        "atMs": event.at_ms,
+        "what": what(sealed),
+    }
+}
+
+/// What the event is about, in a few words.
+fn what(sealed: &Sealed) -> String {
+    let event = &sealed.event;
+    let short = |id: &str| crate::render::page::short(&escape::line(id));
+    match &event.command {
+        Body::CommitBoundary(body) => {
+            let node = escape::line(body.manifest.producer.node_id.as_str());
+            format!("{node} {}", body.manifest.outcome.status)
+        }
+        Body::AdmitConsumer(body) => escape::line(body.consumption.node_id.as_str()),
+        Body::Dispatch(body) => format!("{} attempt {}", escape::line(body.node_id.as_str()), short(body.attempt_id.as_str())),
+        Body::Settle(body) => format!("attempt {} {}", short(body.attempt_id.as_str()), body.outcome),
+        Body::Reconcile(body) => {
+            format!("attempt {} {} ({})", short(body.attempt_id.as_str()), body.outcome, escape::line(&event.decision_class))
+        }
+        Body::Retry(body) => format!("attempt {}", short(body.attempt_id.as_str())),
+        Body::Approve(body) => format!("{} {}", body.decision, escape::line(&event.decision_class)),
+        Body::Accept(body) => format!("{} {}", body.verdict, escape::line(&event.decision_class)),
+        Body::Verify(body) => body.verdict.to_string(),
+        Body::PlaceHold(body) => body.hold.reason.to_string(),
+        Body::RecoverOwnership(body) => format!("from epoch {}", body.expected_epoch),
+        Body::GrantCommand(body) => escape::clip(&escape::line(body.grant.grant_id.as_str()), 30),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,130 @@
+//! `praxis resume`: goes on with runs that were stopped or killed, wherever that was.
+//! Invariant: nothing is started twice; what a kill left between mission and graph, or before the branch, is done.
+//! Called by `verbs::run`.
+
+use std::sync::Arc;
+
+use aiws::error::Error;
+use aiws::id::RunId;
+use praxis_model::stream::Subject;
+
+use super::{Call, block_on, print, say_error, say_outcome};
+use crate::args::Resume as Args;
+use crate::coding::contract::Job;
+use crate::coding::program::Driven;
+use crate::exit::Exit;
+use crate::render::json;
+use crate::runner::{Asking, Outcome, drive, publish_pending, require_environment};
+use crate::session::{Session, named};
+use crate::store;
+
+/// Runs it.
+///
+/// # Errors
+///
+/// `RUN_NOT_FOUND` or `RUN_AMBIGUOUS`; a store code; afterwards the exit says how the runs stand.
+pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
+    let in_advance = args.approve_as.as_deref().map(|name| named("--approve-as", name)).transpose()?;
+    let asking = Asking { in_advance, no_wait: args.no_wait, json: call.json };
+    let wanted = wanted(call, args.run.as_deref())?;
+    let driven = match &wanted {
+        Some(run) => Driven::One(run.clone()),
+        None => Driven::All,
+    };
+    let resumed = block_on(async {
+        let session = Session::open(&call.store, driven).await?;
+        finish_starts(&session, wanted.as_ref()).await?;
+        let published = publish_pending(&session).await?;
+        let runs = live(&session, wanted.as_ref()).await?;
+        if runs.is_empty() {
+            session.close(praxis_engine::Shutdown::Drain).await?;
+            return Ok((None, published));
+        }
+        let outcome = drive(&session, &runs, asking).await?;
+        Ok((Some(outcome), published))
+    })?;
+    let (outcome, published) = resumed;
+    let mut exit = Exit::Done;
+    for (_, result) in published {
+        if let Err(error) = result {
+            exit = exit.worse(Exit::of(error.code()));
+            say_error(&error, call.json);
+        }
+    }
+    match outcome {
+        Some(outcome) => Ok(exit.worse(say_outcome(call, &outcome)?)),
+        None => nothing_live(call, wanted, exit),
+    }
+}
+
+/// The run that a person names, looked for while no engine has the store.
+fn wanted(call: &Call, named: Option<&str>) -> Result<Option<RunId>, Error> {
+    let Some(named) = named else { return Ok(None) };
+    let reader = store::Reader::open(&call.store)?;
+    let mut runs = reader.runs()?;
+    // A run that was not admitted yet has the name that its job gives it.
+    for mission in store::unstarted_missions(&reader.journal) {
+        let run = reader.job_of(&mission)?.run_id;
+        runs.push(Subject::run(mission, run));
+    }
+    let found = store::pick(&runs, named)?;
+    reader.journal.close().map_err(|error| store::of_store(&call.store, &error))?;
+    Ok(found.run_id)
+}
+
+/// Admits runs and pins graphs where a kill came before that.
+async fn finish_starts(session: &Session, wanted: Option<&RunId>) -> Result<(), Error> {
+    let mut unfinished: Vec<Job> = Vec::new();
+    for mission in store::unstarted_missions(session.host.journal()) {
+        let state = session.engine.mission_state(&mission).await?;
+        if Job::named_in(&state.contract).is_some() {
+            unfinished.push(Job::load(&state.contract, session.artifacts.as_ref())?);
+        }
+    }
+    for run in session.engine.runs().into_iter().filter(|run| run.live) {
+        let state = session.engine.run_state(&run.mission_id, &run.run_id).await?;
+        if state.graph.is_none() && Job::named_in(&state.contract).is_some() {
+            unfinished.push(Job::load(&state.contract, session.artifacts.as_ref())?);
+        }
+    }
+    for job in unfinished.iter().filter(|job| wanted.is_none_or(|wanted| job.run_id == *wanted)) {
+        session.start(job).await?;
+    }
+    Ok(())
+}
+
+/// The live coding runs that are meant, each with its environment here.
+async fn live(session: &Session, wanted: Option<&RunId>) -> Result<Vec<Subject>, Error> {
+    let (mut runs, mut jobs): (Vec<Subject>, Vec<Arc<Job>>) = (Vec::new(), Vec::new());
+    for run in session.engine.runs().into_iter().filter(|run| run.live) {
+        if wanted.is_some_and(|wanted| run.run_id != *wanted) {
+            continue;
+        }
+        let subject = Subject::run(run.mission_id, run.run_id);
+        let state = session.state(&subject).await?;
+        if Job::named_in(&state.contract).is_some() {
+            jobs.push(session.coding.job(&state)?);
+            runs.push(subject);
+        }
+    }
+    require_environment(&jobs)?;
+    Ok(runs)
+}
+
+/// Says that nothing is live; for a named run, how it ended.
+fn nothing_live(call: &Call, wanted: Option<RunId>, exit: Exit) -> Result<Exit, Error> {
+    if let Some(run) = wanted {
+        let reader = store::Reader::open(&call.store)?;
+        let page = reader.load(&reader.find(Some(run.as_str()))?)?.page(crate::session::now_ms());
+        let exit = exit.worse(page.standing.exit());
+        say_outcome(call, &Outcome { pages: vec![page], exit, error: None })?;
+        return Ok(exit);
+    }
+    if call.json {
+        let members = aiws::object! { "runs": Vec::<aiws::json::Value>::new(), "exit": exit as i32 };
+        print(&json::object("runs", members).to_string())?;
+    } else {
+        print("No run is live; praxis show shows the latest one.")?;
+    }
+    Ok(exit)
+}
