@@ -3,6 +3,11 @@
 //! Invariant: a case is one source of truth: its doc comment names the requirements it proves, it runs as a test of
 //! its own, and the ablation runs it again with one guard switched off.
 
+#![allow(
+    clippy::expect_used,
+    reason = "a test that cannot go on says why and stops"
+)]
+
 mod cases;
 mod world;
 

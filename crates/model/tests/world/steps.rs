@@ -335,3 +335,8 @@ pub fn reference(node: &str) -> Id {
 pub fn generation(number: u64) -> DecPlus {
     DecPlus::new(dec(number)).expect("positive")
 }
+
+/// A raw claim token made of one number.
+pub fn raw_token(number: u8) -> aiws::token::ClaimToken {
+    aiws::token::ClaimToken::from_bytes([number; 32])
+}

@@ -1,0 +1,250 @@
+//! Random walks: whatever is sent, in whatever order, nothing panics, refusals change nothing and the chain holds.
+
+use aiws::decimal::{Dec, DecPlus};
+use aiws::id::DeliveryId;
+use aiws::record::{
+    AcceptanceVerdict, DeliveryState, HoldDecision, HoldReason, OutcomeStatus, SettledOutcome,
+    VerificationVerdict,
+};
+use praxis_model::command::{
+    AcknowledgeDelivery, Body, BoundaryIntent, CancelRun, ClaimDelivery, FinishCancelRun, Intent,
+    PlaceHold, RecoverOwnership, ResolveHold,
+};
+use praxis_model::plan::{plan, waits};
+use proptest::prelude::*;
+
+use crate::driver::{answer, coding_world, take};
+use crate::world::*;
+
+/// One random thing: which, about what, and how.
+type Roll = (u8, u8, u8);
+
+const ACTORS: [&str; 5] = [ENGINE, HUMAN, AGENT, "agent:w2", "rule:r1"];
+const NODES: [&str; 6] = ["plan", "ok", "impl", "chk0", "d0", "ghost"];
+const STATUSES: [OutcomeStatus; 5] = [
+    OutcomeStatus::Completed,
+    OutcomeStatus::Blocked,
+    OutcomeStatus::Failed,
+    OutcomeStatus::Canceled,
+    OutcomeStatus::Skipped,
+];
+
+fn pick<T: Copy>(all: &[T], at: u8) -> T {
+    all[usize::from(at) % all.len()]
+}
+
+fn delivery(world: &World, at: u8) -> DeliveryId {
+    let all: Vec<_> = world.state().deliveries.keys().cloned().collect();
+    if all.is_empty() {
+        id("ghost")
+    } else {
+        all[usize::from(at) % all.len()].clone()
+    }
+}
+
+/// Does one thing, sensible or not.
+fn step(world: &mut World, (what, about, how): Roll) -> Step {
+    let actor = pick(&ACTORS, how);
+    let node = pick(&NODES, about);
+    let number = DecPlus::new(dec(u64::from(how % 4) + 1)).expect("positive");
+    let (run_id, reason) = (run_id(), "because".to_owned());
+    match what % 20 {
+        // Half of the time the run goes on, so that a walk gets somewhere.
+        0..=6 => planned(world, how),
+        7 => {
+            world.now_ms += u64::from(how);
+            Ok(aiws::json::Value::Null)
+        }
+        8 => {
+            world.token = u64::from(how);
+            let body = ClaimDelivery {
+                delivery_id: delivery(world, about),
+                lease_ms: Some(number),
+            };
+            world.send(actor, Body::ClaimDelivery(body))
+        }
+        9 => {
+            let delivery_id = delivery(world, about);
+            let known = world
+                .state()
+                .deliveries
+                .get(&delivery_id)
+                .map(|delivery| delivery.record.handoff.clone());
+            let Some(handoff) = known else {
+                return Ok(aiws::json::Value::Null);
+            };
+            let body = AcknowledgeDelivery {
+                delivery_id,
+                handoff,
+                claim_token: token(world.token),
+                generation: number,
+            };
+            world.send(actor, Body::AcknowledgeDelivery(body))
+        }
+        10 => world.admit(node),
+        11 => world.dispatch(node),
+        12 => {
+            let outcome = pick(SettledOutcome::ALL, how);
+            world.settle(&format!("at-{node}-1"), outcome, u64::from(how % 2))
+        }
+        13 => {
+            let status = pick(&STATUSES, how);
+            let hold = (status == OutcomeStatus::Blocked)
+                .then(|| hold(&format!("b{how}"), HoldReason::Operator));
+            let intent = BoundaryIntent {
+                hold,
+                cause: (how % 2 == 0).then(cause),
+                ..boundary(node, status)
+            };
+            world.intend(actor, &Intent::Boundary(intent))
+        }
+        14 => world.send(
+            actor,
+            Body::PlaceHold(PlaceHold {
+                hold: hold(&format!("h{}", about % 3), HoldReason::Operator),
+            }),
+        ),
+        15 => {
+            let decision = pick(HoldDecision::ALL, how);
+            // Mostly RECHECK: a cancellation ends the walk's progress.
+            let decision = if how % 16 == 0 {
+                decision
+            } else {
+                HoldDecision::Recheck
+            };
+            let (hold_id, decision_ref) = (id(&format!("h{}", about % 3)), id("decision-1"));
+            world.send(
+                actor,
+                Body::ResolveHold(ResolveHold {
+                    hold_id,
+                    decision,
+                    decision_ref,
+                    evidence: Vec::new(),
+                    rule: None,
+                }),
+            )
+        }
+        16 => {
+            let expected_epoch = Dec::from_u64(u64::from(how % 3));
+            world.send(
+                actor,
+                Body::RecoverOwnership(RecoverOwnership {
+                    expected_epoch,
+                    reason,
+                    decision_ref: None,
+                }),
+            )
+        }
+        17 => match how % 3 {
+            0 => world.verify(&format!("v{about}"), VerificationVerdict::Fail),
+            1 => world.accept(&format!("c{about}"), AcceptanceVerdict::Accepted),
+            _ => world.approve(&format!("p{about}"), &action_of(node)),
+        },
+        18 if how % 8 == 0 => world.send(
+            actor,
+            Body::CancelRun(CancelRun {
+                run_id,
+                reason,
+                decision_ref: id("d"),
+            }),
+        ),
+        18 => world.send(
+            actor,
+            Body::FinishCancelRun(FinishCancelRun {
+                run_id,
+                reason,
+                decision_ref: id("d"),
+            }),
+        ),
+        _ => {
+            // An old owner, an old revision or no permission: always refused.
+            let mut command = world.command(Body::ClaimDelivery(ClaimDelivery {
+                delivery_id: delivery(world, about),
+                lease_ms: None,
+            }));
+            let mut facts = world.facts(actor);
+            match how % 3 {
+                0 => command.owner_epoch = Some(Dec::max()),
+                1 => command.expected_revision = Some(Dec::max()),
+                _ => facts.allowed = false,
+            }
+            world.apply(&command, &facts)
+        }
+    }
+}
+
+fn planned(world: &mut World, how: u8) -> Step {
+    let state = world.state().clone();
+    let steps = plan(&state, &[], world.now_ms);
+    if let Some(next) = steps.get(usize::from(how) % steps.len().max(1)) {
+        return take(world, next, how.is_multiple_of(2));
+    }
+    match waits(&state, &[], world.now_ms).first() {
+        Some(wait) => answer(world, wait),
+        None => Ok(aiws::json::Value::Null),
+    }
+}
+
+/// What a step may change.
+struct Before {
+    run: Option<praxis_model::run::RunState>,
+    account: Option<praxis_model::account::AccountRow>,
+    events: usize,
+}
+
+/// What holds after every step, however it ended.
+fn check(before: &Before, after: &World, step: &Step) {
+    let new = after.events.len() - before.events;
+    if step.is_err() && new == 0 {
+        assert_eq!((&after.run, &after.account), (&before.run, &before.account));
+    }
+    let before = before.run.as_ref().expect("a run");
+    let head = after.state().head.revision.get();
+    assert_eq!(head, before.head.revision.get() + new as u64, "a gap");
+    let row = after.account.as_ref().expect("an account");
+    let used = row.spent.checked_add(row.reserved).expect("small");
+    assert!(used <= row.bound, "over budget without an overrun");
+    assert_eq!(row.bound, dec(10), "the bound moved");
+    for (id, old) in &before.deliveries {
+        let now = &after
+            .state()
+            .deliveries
+            .get(id)
+            .expect("deliveries stay")
+            .record;
+        assert!(now.generation >= old.record.generation, "a generation fell");
+        assert!(
+            !old.record.state.is_final() || now.state == old.record.state,
+            "a final state moved"
+        );
+    }
+    assert!(after.state().epoch >= before.epoch, "the epoch fell");
+    if before.lifecycle.is_terminal() {
+        assert_eq!(after.state().lifecycle, before.lifecycle, "the dead walked");
+        assert_eq!(
+            after.state().operations,
+            before.operations,
+            "work after the end"
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Proves FV-CMD.6, ERR-PREC.3, HS-04.2, HD-01.T7, HD-02.1, FV-ACC.7: random histories of all commands, sensible or
+    /// not: no panic, a refusal changes nothing, what is decided folds, positions have no gap, nothing final moves.
+    #[test]
+    fn random_histories_hold(rolls in prop::collection::vec(any::<Roll>(), 1..120)) {
+        let mut world = coding_world();
+        for roll in rolls {
+            let before = Before { run: world.run.clone(), account: world.account.clone(), events: world.events.len() };
+            let step = step(&mut world, roll);
+            check(&before, &world, &step);
+        }
+        let open = |delivery: &&praxis_model::run::DeliveryState| delivery.record.state == DeliveryState::Claimed;
+        for delivery in world.state().deliveries.values().filter(open) {
+            prop_assert!(delivery.record.claim.is_some(), "a claimed delivery has its claim");
+        }
+    }
+}
