@@ -42,6 +42,9 @@ use crate::facts::Facts;
 use crate::mission::MissionState;
 use crate::run::RunState;
 
+pub use place_hold::RUN_RESOLVER_REVISION;
+pub use reconcile::{LOOKUP, LOST_READ_RULE};
+
 /// Decides a run's command.
 ///
 /// # Errors
