@@ -43,6 +43,11 @@ fn scan_file(file: &SourceFile, known: &BTreeSet<&str>, claims: &mut Claims) {
             continue;
         };
         let place = format!("{}:{}", file.path, at + 1);
+        if marker == "#" && !file.path.contains("test") {
+            let problem = "a claim in Python counts in a file of tests only";
+            claims.problems.push(format!("{place}: {problem}"));
+            continue;
+        }
         let test = match holder(&lines, at, marker) {
             Ok(Some(function)) => format!("{}::{function}", file.path),
             Ok(None) => file.path.clone(),
@@ -207,7 +212,6 @@ mod tests {
             &[("AB-1", "::a")],
         );
         check("//! Proves AB-1: x.\n#[test]\nfn a() {}\n", &[("AB-1", "")]);
-        check("# Proves AB-1: x.\n", &[("AB-1", "")]);
     }
 
     #[test]
@@ -233,5 +237,8 @@ mod tests {
             );
             assert!(found.valid.is_empty(), "{text}: {found:?}");
         }
+        let script = SourceFile::new("journal-format/verify.py", "# Proves AB-1: x.\n");
+        let found = scan(&[script], &BTreeSet::from(["AB-1"]));
+        assert_eq!((found.valid.len(), found.problems.len()), (0, 1));
     }
 }
