@@ -42,6 +42,8 @@ pub(crate) fn program(
         };
         // An owner that is gone has a successor, which asks anew.
         let _ = owner.cast(RunMessage::Planned { step, answer: Box::new(answer) });
+        // The store can be opened again as soon as nothing is in flight, so let go of it first.
+        drop(core);
         drop(guard);
     });
 }

@@ -33,6 +33,8 @@ pub(crate) fn start(core: &Arc<Core>, subject: &Subject, fence: Arc<Fence>, adap
         if let Err(error) = delivered.await {
             tracing::error!(attempt = %attempt_id, code = error.code().name(), message = %error.message, "a report was lost");
         }
+        // The store can be opened again as soon as nothing is in flight, so let go of it first.
+        drop(core);
         drop(guard);
     });
 }
@@ -68,6 +70,8 @@ pub(crate) fn look_up(core: &Arc<Core>, subject: &Subject, adapter: Arc<dyn Adap
             // An owner that starts later looks again by itself.
             let _ = entry.actor.cast(RunMessage::LookedUp { attempt_id, found: Box::new(found) });
         }
+        // The store can be opened again as soon as nothing is in flight, so let go of it first.
+        drop(core);
         drop(guard);
     });
 }

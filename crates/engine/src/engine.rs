@@ -318,7 +318,8 @@ impl Engine {
                 // The supervisor answers or is gone with its children; either way they are stopped.
                 let _ = stopped.await;
             }
-            supervisor.stop(None);
+            // Gone already is as good as stopped.
+            let _ = supervisor.stop_and_wait(None, None).await;
         }
         crate::store::close(&core.journal).await
     }

@@ -112,11 +112,12 @@ pub(crate) fn mission(
     Ok(Gathered { command, facts, bytes: BTreeMap::new(), token: None })
 }
 
-/// Facts before anybody was asked: nothing is allowed in them.
+/// Facts before anybody was asked. A draft needs to be drawn up before it can be judged, so these allow; nothing is
+/// decided on them.
 fn base(core: &Core, subject: &Subject, request: &Request, last_ms: u64) -> Result<Facts, Error> {
     let nothing = Ref { id: Id::new("none")?, revision: Dec::ZERO };
     let Authorization { allowed, actor_id, actor_kind, policy, decision_class, .. } =
-        Authorization::refused(&request.capability, nothing);
+        Authorization::allowed(&request.capability, nothing);
     let now_ms = core.now_ms().max(last_ms);
     let admissions = draft_of(&request.what).map(|draft| (draft.admission_ref.clone(), draft.proposal.clone()));
     Ok(Facts {
