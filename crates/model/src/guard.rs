@@ -85,6 +85,7 @@ guards! {
     CompletedSettled "HF-03.4" EffectUnresolved Object "Nothing of a COMPLETED node is unresolved.";
     InputsBound "HF-05.1" EvidenceInvalid Object "The manifest's inputs are the activation's consumption.";
     ApprovalsKnown "REL-3" EvidenceInvalid Object "Every approval that the manifest names is one of this run.";
+    LineageKnown "REL-3" EvidenceInvalid Object "A correction replaces a manifest that this run committed.";
     TaskConfirmed "FV-NODE-TASK.2" EvidenceInvalid Object "A TASK is done by its own operation, confirmed applied.";
     DecisionField "FV-NODE-DECISION.1" EvidenceInvalid Object "A DECISION's result contains the field that it decides on.";
     ApprovalCurrent "FV-NODE-APPROVAL.1" ApprovalStale Object "An APPROVAL rests on an approval of this run that is current.";

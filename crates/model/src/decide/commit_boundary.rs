@@ -317,24 +317,36 @@ fn outcome(
         place_hold::open(state, place_hold::derive(state, hold, facts)?, &mut outcome)?;
     }
     end(state, command, &mut outcome);
-    let ids = |manifest: &Manifest| {
-        Value::Array(
-            manifest
-                .recipients
-                .iter()
-                .map(|to| (&to.delivery_id).into())
-                .collect(),
-        )
-    };
-    let result = object! {
-        "handoff": aiws::canonical::to_value(&main)?,
-        "checkpointId": &command.manifest.producer.checkpoint_id,
-        "status": command.manifest.outcome.status,
-        "deliveries": ids(&command.manifest),
-        "skipped": Value::Array(command.skipped.iter().map(|skip| (&skip.producer.node_id).into()).collect()),
-        "holdId": command.hold.as_ref().map(|hold| hold.hold_id.as_str().to_owned()),
-    };
+    let result = result(facts, command, &main)?;
     Ok((outcome, result))
+}
+
+/// The response. Whoever ends the run answers for what is still open (HF-05.6).
+fn result(facts: &Facts, command: &CommitBoundary, main: &HandoffRef) -> Result<Value, Rejection> {
+    let outcome = &command.manifest.outcome;
+    let deliveries = command
+        .manifest
+        .recipients
+        .iter()
+        .map(|to| (&to.delivery_id).into());
+    let skipped = command
+        .skipped
+        .iter()
+        .map(|skip| (&skip.producer.node_id).into());
+    let ends = matches!(
+        outcome.status,
+        OutcomeStatus::Failed | OutcomeStatus::Canceled
+    );
+    let owner = Some(facts.actor_id.as_str()).filter(|_| ends && !outcome.outstanding.is_empty());
+    Ok(object! {
+        "handoff": aiws::canonical::to_value(main)?,
+        "checkpointId": &command.manifest.producer.checkpoint_id,
+        "status": outcome.status,
+        "deliveries": Value::Array(deliveries.collect()),
+        "skipped": Value::Array(skipped.collect()),
+        "holdId": command.hold.as_ref().map(|hold| hold.hold_id.as_str().to_owned()),
+        "reconciliationOwner": owner,
+    })
 }
 
 /// A manifest becomes part of the ledger, with one pending delivery per recipient (HF-03.11).

@@ -70,6 +70,12 @@ pub(super) fn complete(
             && approval(state, sent.id.as_str()).is_some()
     });
     check(Guard::ApprovalsKnown, known, named)?;
+    let replaced = manifest.lineage.as_ref().map(|lineage| &lineage.replaces);
+    let known = replaced.is_none_or(|replaced| {
+        let committed = state.manifests.get(&replaced.handoff_id);
+        committed.is_some_and(|committed| committed.digest == replaced.digest)
+    });
+    check(Guard::LineageKnown, known, named)?;
     if !completed {
         return Ok(Vec::new());
     }

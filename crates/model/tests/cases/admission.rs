@@ -342,4 +342,29 @@ cases! {
         world.pass_end().must()?;
         stopped(&world, Guard::GatesNotSkipped, Code::EvidenceInvalid, |world| world.finish())
     }
+
+    /// Proves ERR-PREC.1: the checks of an admission answer in their order, as one after the other is mended: input state, exact hand-off, material, input set, admission, budget.
+    #[test]
+    fn the_checks_of_an_admission_answer_in_order() {
+        let mut world = received()?;
+        world.account = world.account.map(|row| praxis_model::account::AccountRow { spent: dec(8), ..row });
+        let good = consumption(&world, "b")?;
+        let stored = world.materials.clone();
+        let unread: World = World { materials: Default::default(), ..world.clone() };
+        let ghost = |sent: &Consumption| Consumption { admission_ref: Some(id("ghost")), ..sent.clone() };
+        let broken = |inputs: Vec<aiws::record::InputRef>| Consumption { inputs, ..ghost(&good) };
+        let input = good.inputs[0].clone();
+        let unknown = aiws::record::InputRef { delivery_id: id("ghost"), ..input.clone() };
+        let forged = aiws::record::InputRef {
+            handoff: aiws::record::HandoffRef { digest: token(0), ..input.handoff.clone() },
+            ..input.clone()
+        };
+        refused(&unread, Code::DeliveryState, |world| send(world, broken(vec![forged.clone(), unknown])))?;
+        refused(&unread, Code::BasisStale, |world| send(world, broken(vec![forged, input.clone()])))?;
+        refused(&unread, Code::ArtifactUnavailable, |world| send(world, broken(vec![input.clone(), input.clone()])))?;
+        let read = World { materials: stored, ..unread };
+        refused(&read, Code::InputSetConflict, |world| send(world, broken(vec![input.clone(), input.clone()])))?;
+        refused(&read, Code::NotFound, |world| send(world, broken(vec![input])))?;
+        refused(&read, Code::BudgetExceeded, |world| send(world, good.clone()))
+    }
 }

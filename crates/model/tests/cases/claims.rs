@@ -143,7 +143,7 @@ cases! {
         neither(&world, &delivery, Guard::ClaimLive, Code::ClaimExpired, |_| {})
     }
 
-    /// Proves HD-02.5, HD-02.2, REL-6, ERR-STALE_OWNER: another generation, token, principal or epoch is stale, and is told so even when the lease has ended (T-35).
+    /// Proves HD-02.5, HD-02.2, REL-6, HD-01.T2, ERR-STALE_OWNER: another generation, token, principal or epoch is stale, and is told so even when the lease has ended (T-35).
     #[test]
     fn a_stranger_is_stale_before_expired() {
         let (mut world, delivery) = claimed()?;
@@ -338,5 +338,37 @@ cases! {
         world.claim(AGENT, &delivery).must()?;
         stopped(&world, Guard::InputFits, Code::InputIncompatible, |world| world.ack(AGENT, &delivery))?;
         fitting.receive("b").must().map(drop)
+    }
+
+    /// Proves ERR-PREC.1: the checks of a receipt answer in their order, as one after the other is mended: claim, lease, exact hand-off, plan, material, schema.
+    #[test]
+    fn the_checks_of_a_receipt_answer_in_order() {
+        let schema = object! { "type": "object", "required": vec!["patch"] };
+        let mut world = World::configured(lin(), |config| {
+            config.mappings = vec![mapping("b", "in", "a", &[OutcomeStatus::Completed], Some(schema))];
+        });
+        world.work_with("a", &artifact("patch")).must()?;
+        let delivery = world.pending("b");
+        world.claim(AGENT, &delivery).must()?;
+        let good = world.ack_of(&delivery);
+        let mut ack = good.clone();
+        ack.claim_token = token(99);
+        ack.handoff.digest = token(0);
+        let mut broken = world.clone();
+        broken.materials.clear();
+        broken.now_ms += 100;
+        if let Some(run) = &mut broken.run {
+            run.graph = Some(Arc::new(Graph { plan_revision: dec(2), ..lin() }));
+        }
+        let send = |world: &mut World, ack: &AcknowledgeDelivery| world.send(AGENT, Body::AcknowledgeDelivery(ack.clone()));
+        stopped(&broken, Guard::ClaimToken, Code::StaleOwner, |world| send(world, &ack))?;
+        ack.claim_token = good.claim_token;
+        stopped(&broken, Guard::ClaimLive, Code::ClaimExpired, |world| send(world, &ack))?;
+        broken.now_ms -= 100;
+        stopped(&broken, Guard::HandoffExact, Code::BasisStale, |world| send(world, &ack))?;
+        stopped(&broken, Guard::BasisGraph, Code::BasisStale, |world| send(world, &good))?;
+        broken.run = world.run.clone();
+        stopped(&broken, Guard::MaterialAvailable, Code::ArtifactUnavailable, |world| send(world, &good))?;
+        stopped(&world, Guard::InputFits, Code::InputIncompatible, |world| send(world, &good))
     }
 }

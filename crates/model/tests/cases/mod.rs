@@ -4,8 +4,11 @@
 mod admission;
 mod boundary;
 mod claims;
+mod common;
+mod evidence;
 mod graph;
 mod pipeline;
+mod skips;
 
 use std::sync::OnceLock;
 
@@ -49,8 +52,10 @@ pub fn all() -> &'static [Case] {
             admission::cases(),
             boundary::cases(),
             claims::cases(),
+            evidence::cases(),
             graph::cases(),
             pipeline::cases(),
+            skips::cases(),
         ];
         files.into_iter().flatten().collect()
     })

@@ -8,6 +8,7 @@
 )]
 
 mod driver;
+mod lives;
 mod plan;
 mod replay;
 mod walk;

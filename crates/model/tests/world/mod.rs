@@ -191,6 +191,7 @@ impl World {
         if table::row(command.body.kind()).stream == StreamKind::Run {
             let state = self.state();
             let decision = decide::run(state, command, facts)?;
+            in_table(&decision);
             let (event, hash) = link(
                 state.subject.clone(),
                 state.head,
@@ -206,6 +207,7 @@ impl World {
             return Ok(decision.result);
         }
         let decision = decide::mission(self.mission.as_ref(), command, facts)?;
+        in_table(&decision);
         let head = self.mission.as_ref().map_or(
             Head {
                 revision: U64(0),
@@ -277,6 +279,19 @@ impl World {
         row.revision = U64(row.revision.get() + 1);
         self.account = Some(row);
     }
+}
+
+/// A decision reads and writes the registers that the command table names, and no others.
+fn in_table(decision: &Decision) {
+    let row = table::row(decision.command.kind());
+    let strange = decision
+        .same
+        .iter()
+        .find(|read| !row.reads.contains(&read.register.kind));
+    assert_eq!(strange, None, "{} reads it", row.kind.name());
+    let mut writes = decision.outcome.registers.iter();
+    let strange = writes.find(|write| !row.writes.contains(&write.register.kind));
+    assert_eq!(strange, None, "{} writes it", row.kind.name());
 }
 
 /// The event of a decision. Its hash is the digest of its canonical bytes: the same idea as the journal's, without
