@@ -1,0 +1,275 @@
+//! Cases from the field that are about runs, holds and joins.
+//! Invariant: each states its input and the one right outcome. Cases F-02 to F-33.
+
+use aiws::error::Code;
+use aiws::id::NodeId;
+use aiws::record::{HoldState, Lifecycle, OutcomeStatus};
+use praxis_engine::{IntentRequest, Shutdown};
+use praxis_model::command::{AdmitIntent, Body, BoundaryIntent, Intent, PlaceHold};
+use praxis_model::run::NodeStatus;
+use serde_json::json;
+
+use crate::bodies::{self, all, choice, lin};
+use crate::oracle::{hash_of, money};
+use crate::wire::{id, record, request_id};
+use crate::world::{HUMAN, MISSION, W1, World, both};
+
+/// Sends an intent, and again in a world that loses replies.
+async fn intend(w: &World, actor: &str, name: &str, intent: Intent) {
+    let (mission_id, run_id) = (id(MISSION), id(&w.run));
+    let request = IntentRequest {
+        mission_id,
+        run_id,
+        request_id: request_id(name),
+        intent,
+    };
+    let first = w
+        .engine()
+        .submit(&w.capability(actor), &request)
+        .await
+        .expect(name);
+    if w.lost {
+        let again = w
+            .engine()
+            .submit(&w.capability(actor), &request)
+            .await
+            .expect(name);
+        assert!(again.event.is_none());
+        assert_eq!(
+            (again.revision, again.result),
+            (first.revision, first.result)
+        );
+    }
+}
+
+fn states(state: &praxis_model::run::RunState) -> Vec<(String, HoldState)> {
+    state
+        .holds
+        .values()
+        .map(|hold| (hold.hold_id.as_str().to_owned(), hold.state))
+        .collect()
+}
+
+/// Proves F-02: three holds opened at once have their own ids, and each answer reaches its own.
+#[tokio::test]
+async fn f_02_three_holds_at_once() {
+    both(lin(), async |w: &mut World| {
+        let state = w.state().await;
+        let place = |name: &str| {
+            let mut body = bodies::hold(&state, name, "OPERATOR", &["RECHECK"]);
+            Intent::Command {
+                body: Body::PlaceHold(PlaceHold {
+                    hold: record(&body["hold"].take()),
+                }),
+            }
+        };
+        let (one, two, three) = (place("h1"), place("h2"), place("h3"));
+        tokio::join!(
+            intend(w, HUMAN, "i-1", one),
+            intend(w, HUMAN, "i-2", two),
+            intend(w, HUMAN, "i-3", three),
+        );
+        assert_eq!(w.state().await.holds.size(), 3);
+        w.send(HUMAN, bodies::resolve("h2", "RECHECK", &[])).await;
+        let wanted = [
+            ("h1", HoldState::Open),
+            ("h2", HoldState::Released),
+            ("h3", HoldState::Open),
+        ];
+        let wanted: Vec<_> = wanted.map(|(name, state)| (name.to_owned(), state)).into();
+        assert_eq!(states(&*w.state().await), wanted);
+    })
+    .await;
+}
+
+/// Proves F-03: an answer to a hold that does not exist is refused, and the open one stays.
+#[tokio::test]
+async fn f_03_resolve_an_unknown_hold() {
+    both(lin(), async |w: &mut World| {
+        let hold = bodies::hold(&*w.state().await, "h1", "OPERATOR", &["RECHECK"]);
+        w.send(HUMAN, hold).await;
+        w.refuse(
+            HUMAN,
+            bodies::resolve("h9", "RECHECK", &[]),
+            Code::HoldState,
+        )
+        .await;
+        assert_eq!(
+            states(&*w.state().await),
+            [("h1".to_owned(), HoldState::Open)]
+        );
+    })
+    .await;
+}
+
+/// Proves F-04, HD-04.5, HF-05.7: only one branch is taken and the join needs both; the skip goes through to the
+/// end, and the run does not complete.
+#[tokio::test]
+async fn f_04_one_branch_of_a_join_of_two() {
+    both(choice(), async |w: &mut World| {
+        let node = |name: &str| id::<NodeId>(name);
+        intend(
+            w,
+            W1,
+            "i-1",
+            Intent::Admit(AdmitIntent {
+                node_id: node("d"),
+                admission_ref: None,
+            }),
+        )
+        .await;
+        let chosen = BoundaryIntent {
+            node_id: node("d"),
+            status: OutcomeStatus::Completed,
+            result: aiws::object! { "pass": true },
+            artifacts: Vec::new(),
+            criteria: Vec::new(),
+            approvals: Vec::new(),
+            context: Default::default(),
+            cause: None,
+            hold: None,
+        };
+        intend(w, W1, "i-2", Intent::Boundary(chosen)).await;
+        w.receive(W1, only_delivery(w, "x").await.as_str()).await;
+        w.work("x").await;
+        let state = w.state().await;
+        for (name, status) in [
+            ("x", NodeStatus::Completed),
+            ("y", NodeStatus::Skipped),
+            ("j", NodeStatus::Skipped),
+            ("end", NodeStatus::Skipped),
+        ] {
+            assert_eq!(
+                state.nodes.get(&node(name)).unwrap().status,
+                status,
+                "{name}"
+            );
+        }
+        for (kind, actor, name, verdict) in [
+            ("verify", W1, "v-1", "PASS"),
+            ("accept", HUMAN, "c-1", "ACCEPTED"),
+        ] {
+            let body = bodies::assess(&*w.state().await, kind, name, verdict);
+            w.send(actor, body).await;
+        }
+        let complete = bodies::complete(&*w.state().await);
+        w.refuse(W1, complete, Code::NodeNotReady).await;
+        assert_eq!(w.state().await.lifecycle, Lifecycle::Running);
+    })
+    .await;
+}
+
+async fn only_delivery(w: &World, node: &str) -> String {
+    let state = w.state().await;
+    let mine: Vec<_> = state
+        .deliveries
+        .values()
+        .filter(|delivery| delivery.record.recipient.node_id.as_str() == node)
+        .collect();
+    assert_eq!(mine.len(), 1);
+    mine[0].record.delivery_id.as_str().to_owned()
+}
+
+/// Proves F-06, HD-04.2: the engine dies between the two arrivals at a join; the join is admitted once, with both.
+#[tokio::test]
+async fn f_06_crash_between_two_arrivals() {
+    both(all(), async |w: &mut World| {
+        w.work("x").await;
+        let first = w.delivery("x", "j");
+        w.receive(W1, &first).await;
+        let early = bodies::admit(&*w.state().await, "j", None);
+        w.refuse(W1, early, Code::NodeNotReady).await;
+        w.restart().await;
+        w.release_holds().await;
+        w.work("y").await;
+        let second = w.delivery("y", "j");
+        w.receive(W1, &second).await;
+        let admit = bodies::admit(&*w.state().await, "j", None);
+        w.send(W1, admit).await;
+        let state = w.state().await;
+        let joined: Vec<_> = state
+            .consumptions
+            .values()
+            .filter(|bound| bound.node_id.as_str() == "j")
+            .collect();
+        assert_eq!((joined.len(), joined[0].inputs.len()), (1, 2));
+        let again = bodies::admit(&state, "j", None);
+        w.refuse(W1, again, Code::InputSetConflict).await;
+    })
+    .await;
+}
+
+/// Proves F-08, STO-5: the store is opened twice more; manifests and states are the very same, nothing twice.
+#[tokio::test]
+async fn f_08_restore_twice() {
+    both(lin(), async |w: &mut World| {
+        w.work("a").await;
+        let before = w.state().await;
+        let digests = |state: &praxis_model::run::RunState| {
+            state
+                .manifests
+                .values()
+                .map(|committed| committed.digest)
+                .collect::<Vec<_>>()
+        };
+        for _ in 0..2 {
+            w.close(Shutdown::Drain).await;
+            w.open().await;
+            let after = w.state().await;
+            assert_eq!(
+                (digests(&before), hash_of(&*before)),
+                (digests(&after), hash_of(&*after))
+            );
+            assert_eq!((after.manifests.size(), after.deliveries.size()), (1, 1));
+        }
+    })
+    .await;
+}
+
+/// Proves F-16: a run without a name is refused at the door, with the place.
+#[tokio::test]
+async fn f_16_a_run_without_a_name() {
+    both(lin(), async |w: &mut World| {
+        let body = json!({"type": "startRun", "runId": ""});
+        let error = w.refuse(HUMAN, body, Code::SchemaInvalid).await;
+        assert_eq!(error.pointer.as_deref(), Some("/command/runId"));
+    })
+    .await;
+}
+
+/// Proves F-33, F-34: two runs, one canceled; the other goes on, and every view says the same of both.
+#[tokio::test]
+async fn f_33_cancel_one_of_two_runs() {
+    both(lin(), async |w: &mut World| {
+        w.run = "other".to_owned();
+        w.start_run(&lin()).await;
+        w.run = "run".to_owned();
+        w.admit("a").await;
+        for kind in ["cancelRun", "finishCancelRun"] {
+            let body = bodies::cancel(&*w.state().await, kind);
+            w.send(HUMAN, body).await;
+        }
+        assert_eq!(w.state().await.lifecycle, Lifecycle::Canceled);
+        let listed: Vec<(String, Lifecycle)> = w
+            .engine()
+            .runs()
+            .into_iter()
+            .map(|run| (run.run_id.as_str().to_owned(), run.lifecycle))
+            .collect();
+        assert_eq!(
+            listed,
+            [
+                ("other".to_owned(), Lifecycle::Running),
+                ("run".to_owned(), Lifecycle::Canceled)
+            ]
+        );
+        let admission = w.admission("a").await;
+        w.refuse(W1, admission, Code::TerminalExecution).await;
+        w.run = "other".to_owned();
+        w.work("a").await;
+        assert_eq!(money(w).0, 3);
+        let state = w.state().await;
+        assert_eq!((state.manifests.size(), state.deliveries.size()), (1, 1));
+    })
+    .await;
+}

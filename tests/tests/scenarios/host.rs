@@ -1,0 +1,178 @@
+//! The host of the scenarios: a policy that a case can change, artifacts whose reads take time, an adapter that counts.
+//! Invariant: nothing here reads a request's text as proof; a human is one because the policy says so.
+//! The world opens every engine with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use aiws::decimal::Dec;
+use aiws::digest::Digest;
+use aiws::id::{ActorId, EvidenceId, Id};
+use aiws::record::{ActorKind, AdmissionProposal, Artifact, EffectClass, Ref};
+use praxis_artifacts::{ArtifactError, ArtifactProvider, FileArtifacts, Orphan};
+use praxis_engine::{
+    Adapter, Ask, Authorization, Authorizer, BoxFuture, EffectCall, EffectReport, ManualClock,
+};
+use praxis_model::command::{Body, CommandType};
+
+/// What the policy of a case says.
+#[derive(Clone, Default)]
+pub struct Rules {
+    /// Who may not send what.
+    pub denied: BTreeSet<(String, CommandType)>,
+    /// The only worker that may claim deliveries to a node, where there is one.
+    pub workers: BTreeMap<String, String>,
+    /// Effect admissions that the host prepared.
+    pub admissions: BTreeMap<Id, AdmissionProposal>,
+    /// Evidence that the host confirms.
+    pub evidence: BTreeSet<EvidenceId>,
+    /// Who may take over ownership.
+    pub recovery: BTreeSet<String>,
+}
+
+/// The authorizer of every scenario: whatever is not denied is allowed.
+#[derive(Default)]
+pub struct Policy(Mutex<Rules>);
+
+impl Policy {
+    /// The rules, to be changed.
+    pub fn rules(&self) -> MutexGuard<'_, Rules> {
+        self.0.lock().unwrap()
+    }
+}
+
+/// A principal's kind by its name.
+pub fn kind_of(actor: &str) -> ActorKind {
+    match actor.split(':').next() {
+        Some("human") => ActorKind::Human,
+        Some("agent") => ActorKind::Agent,
+        Some("rule") => ActorKind::Rule,
+        Some("system") => ActorKind::System,
+        _ => ActorKind::Unattributed,
+    }
+}
+
+/// The policy's reference, as every event records it.
+pub fn policy_ref() -> Ref {
+    Ref {
+        id: Id::new("policy").unwrap(),
+        revision: Dec::from_u64(1),
+    }
+}
+
+impl Authorizer for Policy {
+    fn authorize(&self, ask: &Ask<'_>) -> Authorization {
+        let rules = self.rules();
+        let actor = ask.capability.actor_id().as_str();
+        let kind = ask.capability.actor_kind();
+        let named = match ask.command {
+            Body::ClaimDelivery(claim) => {
+                let delivery = ask
+                    .run
+                    .and_then(|run| run.deliveries.get(&claim.delivery_id));
+                delivery.and_then(|delivery| {
+                    rules
+                        .workers
+                        .get(delivery.record.recipient.node_id.as_str())
+                })
+            }
+            _ => None,
+        };
+        let allowed = !rules
+            .denied
+            .contains(&(actor.to_owned(), ask.command.kind()))
+            && named.is_none_or(|worker| worker == actor);
+        Authorization {
+            allowed,
+            decision_ref: (kind == ActorKind::Human).then(|| Id::new("decision-1").unwrap()),
+            admissions: rules.admissions.clone(),
+            clear_evidence: rules.evidence.clone(),
+            recovery_authority: rules.recovery.contains(actor),
+            ..Authorization::allowed(ask.capability, policy_ref())
+        }
+    }
+}
+
+/// The artifact store; a read moves the clock by what the case says that it takes.
+pub struct Shelf {
+    files: FileArtifacts,
+    clock: Arc<ManualClock>,
+    read_ms: AtomicU64,
+}
+
+impl Shelf {
+    /// The store in `path`.
+    pub fn open(path: &Path, clock: Arc<ManualClock>) -> Shelf {
+        Shelf {
+            files: FileArtifacts::open(path).unwrap(),
+            clock,
+            read_ms: AtomicU64::new(0),
+        }
+    }
+
+    /// What the next read takes, in milliseconds.
+    pub fn next_read_takes(&self, ms: u64) {
+        self.read_ms.store(ms, Ordering::SeqCst);
+    }
+}
+
+impl ArtifactProvider for Shelf {
+    fn put(
+        &self,
+        bytes: &[u8],
+        locator_key: &str,
+        media_type: &str,
+        retention_owner: &ActorId,
+        retain_until_ms: u64,
+    ) -> Result<Artifact, ArtifactError> {
+        self.files.put(
+            bytes,
+            locator_key,
+            media_type,
+            retention_owner,
+            retain_until_ms,
+        )
+    }
+
+    fn read(&self, artifact: &Artifact, now_ms: u64) -> Result<Vec<u8>, ArtifactError> {
+        let bytes = self.files.read(artifact, now_ms);
+        self.clock.advance(self.read_ms.swap(0, Ordering::SeqCst));
+        bytes
+    }
+
+    fn read_digest(&self, digest: &Digest, max_bytes: u64) -> Result<Vec<u8>, ArtifactError> {
+        self.files.read_digest(digest, max_bytes)
+    }
+
+    fn contains(&self, digest: &Digest) -> Result<bool, ArtifactError> {
+        self.files.contains(digest)
+    }
+
+    fn orphans(&self, referenced: &BTreeSet<Digest>) -> Result<Vec<Orphan>, ArtifactError> {
+        self.files.orphans(referenced)
+    }
+}
+
+/// An adapter that nobody may call: the scenarios have their effects outside, by hand.
+#[derive(Default)]
+pub struct Outside(AtomicU64);
+
+impl Outside {
+    /// How often it was called.
+    pub fn calls(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+impl Adapter for Outside {
+    fn class(&self) -> EffectClass {
+        EffectClass::External
+    }
+
+    fn call(&self, _: EffectCall) -> BoxFuture<'_, EffectReport> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        panic!("the engine called an adapter by itself")
+    }
+}
