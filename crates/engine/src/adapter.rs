@@ -29,7 +29,39 @@ pub trait Adapter: Send + Sync {
     /// Asks, without any effect, what became of an attempt (FV-EFF.4). `call.inputs` is empty here.
     fn lookup<'a>(&'a self, call: &'a EffectCall) -> BoxFuture<'a, Lookup> {
         let _ = call;
-        Box::pin(async { Lookup::Inconclusive { why: "the adapter has no look-up".to_owned() } })
+        Box::pin(async {
+            Lookup::Inconclusive {
+                why: "the adapter has no look-up".to_owned(),
+            }
+        })
+    }
+}
+
+/// An adapter of this class from a function that makes its calls; it has no look-up.
+pub fn from_fn<F, C>(class: EffectClass, call: C) -> Arc<dyn Adapter>
+where
+    F: Future<Output = EffectReport> + Send + 'static,
+    C: Fn(EffectCall) -> F + Send + Sync + 'static,
+{
+    Arc::new(FromFn { class, call })
+}
+
+struct FromFn<C> {
+    class: EffectClass,
+    call: C,
+}
+
+impl<F, C> Adapter for FromFn<C>
+where
+    F: Future<Output = EffectReport> + Send + 'static,
+    C: Fn(EffectCall) -> F + Send + Sync + 'static,
+{
+    fn class(&self) -> EffectClass {
+        self.class
+    }
+
+    fn call(&self, call: EffectCall) -> BoxFuture<'_, EffectReport> {
+        Box::pin((self.call)(call))
     }
 }
 
@@ -110,6 +142,14 @@ pub enum Lookup {
 }
 
 impl EffectReport {
+    /// The effect was applied at this cost in units.
+    pub fn applied(actual: Dec, evidence: Value) -> Self {
+        Self {
+            outcome: EffectOutcome::Applied { actual },
+            evidence,
+        }
+    }
+
     /// The record that is stored as evidence: what was reported, for which attempt. Canonical, so that the same
     /// report always has the same id.
     pub(crate) fn record(&self, operation_id: &OperationId, attempt_id: &AttemptId) -> Value {
@@ -136,17 +176,29 @@ impl EffectReport {
             return None;
         }
         let outcome = match record.get("outcome")?.as_str()? {
-            "APPLIED" => EffectOutcome::Applied { actual: record.get("actual")?.as_str()?.parse().ok()? },
+            "APPLIED" => EffectOutcome::Applied {
+                actual: record.get("actual")?.as_str()?.parse().ok()?,
+            },
             "NOT_APPLIED" => EffectOutcome::NotApplied,
-            "UNCERTAIN" => EffectOutcome::Uncertain { why: record.get("why")?.as_str()?.to_owned() },
+            "UNCERTAIN" => EffectOutcome::Uncertain {
+                why: record.get("why")?.as_str()?.to_owned(),
+            },
             _ => return None,
         };
-        Some(Self { outcome, evidence: record.get("evidence")?.clone() })
+        Some(Self {
+            outcome,
+            evidence: record.get("evidence")?.clone(),
+        })
     }
 
     /// A report that nobody can say what happened.
     pub(crate) fn uncertain(why: &str) -> Self {
-        Self { outcome: EffectOutcome::Uncertain { why: why.to_owned() }, evidence: Value::Null }
+        Self {
+            outcome: EffectOutcome::Uncertain {
+                why: why.to_owned(),
+            },
+            evidence: Value::Null,
+        }
     }
 }
 
@@ -156,16 +208,29 @@ mod tests {
 
     #[test]
     fn a_report_survives_its_record() {
-        let (operation, attempt) = (OperationId::new("o").expect("id"), AttemptId::new("a").expect("id"));
+        let (operation, attempt) = (
+            OperationId::new("o").expect("id"),
+            AttemptId::new("a").expect("id"),
+        );
         for outcome in [
-            EffectOutcome::Applied { actual: Dec::from_u64(3) },
+            EffectOutcome::Applied {
+                actual: Dec::from_u64(3),
+            },
             EffectOutcome::NotApplied,
-            EffectOutcome::Uncertain { why: "lost".to_owned() },
+            EffectOutcome::Uncertain {
+                why: "lost".to_owned(),
+            },
         ] {
-            let report = EffectReport { outcome, evidence: object! { "exit": 0 } };
+            let report = EffectReport {
+                outcome,
+                evidence: object! { "exit": 0 },
+            };
             let record = report.record(&operation, &attempt);
             assert_eq!(EffectReport::from_record(&record), Some(report));
         }
-        assert_eq!(EffectReport::from_record(&object! { "note": "by hand" }), None);
+        assert_eq!(
+            EffectReport::from_record(&object! { "note": "by hand" }),
+            None
+        );
     }
 }

@@ -41,7 +41,10 @@ pub(crate) fn program(
             Err(error) => Err(error),
         };
         // An owner that is gone has a successor, which asks anew.
-        let _ = owner.cast(RunMessage::Planned { step, answer: Box::new(answer) });
+        let _ = owner.cast(RunMessage::Planned {
+            step,
+            answer: Box::new(answer),
+        });
         // The store can be opened again as soon as nothing is in flight, so let go of it first.
         drop(core);
         drop(guard);
@@ -65,29 +68,68 @@ async fn answer(
         }
     });
     asked.await.unwrap_or_else(|_| {
-        Err(Error::new(Code::ActorLost, "expected an answer from the run's program, found that it panicked"))
+        Err(Error::new(
+            Code::ActorLost,
+            "expected an answer from the run's program, found that it panicked",
+        ))
     })
 }
 
 /// What a program sees of a node.
-pub(crate) fn context(core: &Core, state: Arc<RunState>, mission: Arc<MissionState>, node: Node) -> NodeContext {
+pub(crate) fn context(
+    core: &Core,
+    state: Arc<RunState>,
+    mission: Arc<MissionState>,
+    node: Node,
+) -> NodeContext {
     let operation = operation_of(&state, &node.id).cloned();
     let attempts = operation.iter().flat_map(|operation| &operation.attempts);
     let ids: Vec<(AttemptId, EvidenceId)> = attempts
         .filter_map(|id| state.attempts.get(id))
-        .flat_map(|attempt| attempt.evidence.iter().map(|id| (attempt.attempt_id.clone(), id.clone())))
+        .flat_map(|attempt| {
+            attempt
+                .evidence
+                .iter()
+                .map(|id| (attempt.attempt_id.clone(), id.clone()))
+        })
         .collect();
-    let evidence = ids.into_iter().filter_map(|(attempt, id)| evidence(core, attempt, id)).collect();
-    NodeContext { state, mission, node, operation, evidence, artifacts: Arc::clone(&core.artifacts), now_ms: core.now_ms() }
+    let evidence = ids
+        .into_iter()
+        .filter_map(|(attempt, id)| evidence(core, attempt, id))
+        .collect();
+    NodeContext {
+        state,
+        mission,
+        node,
+        operation,
+        evidence,
+        artifacts: Arc::clone(&core.artifacts),
+        now_ms: core.now_ms(),
+    }
 }
 
 /// A stored record by its id; none where the id is not one of ours or the bytes are gone.
 fn evidence(core: &Core, attempt_id: AttemptId, evidence_id: EvidenceId) -> Option<EvidenceRecord> {
-    let digest: Digest = evidence_id.as_str().strip_prefix(EVIDENCE_PREFIX)?.parse().ok()?;
+    let digest: Digest = evidence_id
+        .as_str()
+        .strip_prefix(EVIDENCE_PREFIX)?
+        .parse()
+        .ok()?;
     // Whatever the provider says, only the bytes of that digest are the record (ART-6).
-    let bytes = core.artifacts.read_digest(&digest, EVIDENCE_BYTES).ok().filter(|bytes| sha256(bytes) == digest)?;
-    let report = aiws::strict::parse(&bytes).ok().and_then(|record| EffectReport::from_record(&record));
-    Some(EvidenceRecord { attempt_id, evidence_id, report, bytes: Arc::from(bytes) })
+    let bytes = core
+        .artifacts
+        .read_digest(&digest, EVIDENCE_BYTES)
+        .ok()
+        .filter(|bytes| sha256(bytes) == digest)?;
+    let report = aiws::strict::parse(&bytes)
+        .ok()
+        .and_then(|record| EffectReport::from_record(&record));
+    Some(EvidenceRecord {
+        attempt_id,
+        evidence_id,
+        report,
+        bytes: Arc::from(bytes),
+    })
 }
 
 /// The id of a stored record.
@@ -96,15 +138,32 @@ pub(crate) fn evidence_id(digest: &Digest) -> Result<EvidenceId, Error> {
 }
 
 /// Sends a command to the mission's owner.
-pub(crate) async fn mission_command(core: &Core, mission: &MissionId, request: Request) -> Result<Response, Error> {
+pub(crate) async fn mission_command(
+    core: &Core,
+    mission: &MissionId,
+    request: Request,
+) -> Result<Response, Error> {
     let entry = ensure_mission(core, mission).await?;
     let permit = entry.kept.permit()?;
-    ask_mission(&entry, |reply| MissionMessage::Take { request: Box::new(request), permit, reply }).await
+    ask_mission(&entry, |reply| MissionMessage::Take {
+        request: Box::new(request),
+        permit,
+        reply,
+    })
+    .await
 }
 
 /// The mission's state.
-pub(crate) async fn mission_state(core: &Core, mission: &MissionId) -> Result<Arc<MissionState>, Error> {
+pub(crate) async fn mission_state(
+    core: &Core,
+    mission: &MissionId,
+) -> Result<Arc<MissionState>, Error> {
     let entry = ensure_mission(core, mission).await?;
     let state = ask_mission(&entry, |reply| MissionMessage::Snapshot { reply }).await?;
-    state.ok_or_else(|| Error::new(Code::NotFound, format!("expected an open mission, found none named {mission}")))
+    state.ok_or_else(|| {
+        Error::new(
+            Code::NotFound,
+            format!("expected an open mission, found none named {mission}"),
+        )
+    })
 }

@@ -115,8 +115,20 @@ impl Host {
 
     /// A capability of a principal that the host has proven by its own means. `class` says how, `evidence` what
     /// was seen; both are shown to the authorizer.
-    pub fn capability(&self, actor_id: ActorId, kind: ActorKind, class: &str, evidence: Value) -> Capability {
-        Capability { actor_id, actor_kind: kind, class: class.to_owned(), evidence, proof: Proof::Host }
+    pub fn capability(
+        &self,
+        actor_id: ActorId,
+        kind: ActorKind,
+        class: &str,
+        evidence: Value,
+    ) -> Capability {
+        Capability {
+            actor_id,
+            actor_kind: kind,
+            class: class.to_owned(),
+            evidence,
+            proof: Proof::Host,
+        }
     }
 
     /// The journal, for reading: verification, export, the outbox.

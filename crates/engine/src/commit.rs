@@ -70,7 +70,11 @@ pub(crate) fn conditions(
         request,
         head: true,
         fence: epoch.map(|epoch| (subject.stream(), epoch)),
-        same: decision.same.iter().map(|read| (read.register.clone(), read.revision.get())).collect(),
+        same: decision
+            .same
+            .iter()
+            .map(|read| (read.register.clone(), read.revision.get()))
+            .collect(),
         gates,
         before_ms: decision.before_ms.clone(),
     }
@@ -80,8 +84,13 @@ pub(crate) fn conditions(
 pub(crate) async fn append(core: &Core, sealed: &Arc<Sealed>, conditions: Conditions) -> Outcome {
     pass(core, sealed, Point::BeforeCommit);
     let (answer, answered) = oneshot::channel();
-    let append = Append { sealed: vec![Sealed::clone(sealed)], conditions };
-    let submitted = core.journal.submit(append, Box::new(move |result| drop(answer.send(result))));
+    let append = Append {
+        sealed: vec![Sealed::clone(sealed)],
+        conditions,
+    };
+    let submitted = core
+        .journal
+        .submit(append, Box::new(move |result| drop(answer.send(result))));
     if submitted.is_err() {
         return Outcome::Refused(busy());
     }
@@ -104,9 +113,18 @@ pub(crate) async fn append(core: &Core, sealed: &Arc<Sealed>, conditions: Condit
 fn refused(refusal: &Refusal) -> Outcome {
     let error = error_of(refusal);
     match refusal {
-        Refusal::Head { .. } => Outcome::Moved { error, what: Moved::Head },
-        Refusal::Same { .. } => Outcome::Moved { error, what: Moved::Register },
-        Refusal::Before { .. } => Outcome::Moved { error, what: Moved::Time },
+        Refusal::Head { .. } => Outcome::Moved {
+            error,
+            what: Moved::Head,
+        },
+        Refusal::Same { .. } => Outcome::Moved {
+            error,
+            what: Moved::Register,
+        },
+        Refusal::Before { .. } => Outcome::Moved {
+            error,
+            what: Moved::Time,
+        },
         _ => Outcome::Refused(error),
     }
 }
@@ -117,7 +135,9 @@ fn error_of(refusal: &Refusal) -> Error {
     match refusal {
         Refusal::Identity { .. } => error.in_stage(Stage::Object),
         Refusal::Gate { gate, .. } => match gate {
-            praxis_model::event::Gate::Hold { hold_id } => error.with("gate", "HOLD").with("holdId", hold_id),
+            praxis_model::event::Gate::Hold { hold_id } => {
+                error.with("gate", "HOLD").with("holdId", hold_id)
+            }
             praxis_model::event::Gate::Cancel => error.with("gate", "CANCEL"),
         },
         _ => error,
@@ -147,7 +167,12 @@ pub(crate) fn pass(core: &Core, sealed: &Sealed, point: Point) {
         Point::AfterCommit | Point::BeforeReply => crate::crash::next_number() - 1,
     };
     let run_id = sealed.event.subject.run_id.clone();
-    let passing = crate::crash::Passing { point, number, run_id, kind: sealed.event.kind };
+    let passing = crate::crash::Passing {
+        point,
+        number,
+        run_id,
+        kind: sealed.event.kind,
+    };
     crate::crash::pass(core.probe.as_ref(), &passing);
 }
 

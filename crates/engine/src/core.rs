@@ -4,8 +4,8 @@
 //! was published. Made by `Engine::open`, held by the actors, the client handles and the workers.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use aiws::decimal::U64;
 use aiws::digest::{Digest, hmac_sha256};
@@ -78,7 +78,8 @@ impl Core {
     /// none for a run that was never admitted.
     pub(crate) fn owner(&self, stream: &StreamId) -> Option<(u64, bool)> {
         let view = self.journal.view();
-        view.owner(stream).map(|owner| (owner.epoch, owner.boot != 0 && owner.boot != view.boot))
+        view.owner(stream)
+            .map(|owner| (owner.epoch, owner.boot != 0 && owner.boot != view.boot))
     }
 
     /// The mission's cost account as published.
@@ -90,9 +91,14 @@ impl Core {
     /// A register as published; revision 0 if it was never written.
     pub(crate) fn register(&self, register: RegisterKey) -> RegisterRead {
         let view = self.journal.view();
-        let (revision, value) =
-            view.register(&register).map_or((0, Value::Null), |row| (row.revision, row.value.clone()));
-        RegisterRead { register, revision: U64(revision), value }
+        let (revision, value) = view
+            .register(&register)
+            .map_or((0, Value::Null), |row| (row.revision, row.value.clone()));
+        RegisterRead {
+            register,
+            revision: U64(revision),
+            value,
+        }
     }
 
     /// The hash that a run's stream opened with, while it has no event of its own.
@@ -102,7 +108,10 @@ impl Core {
 
     /// Closed gates of the mission: what stands around its runs.
     pub(crate) fn outer_gates(&self, mission: &MissionId) -> Vec<Gate> {
-        self.journal.view().gates(&Subject::mission(mission.clone())).to_vec()
+        self.journal
+            .view()
+            .gates(&Subject::mission(mission.clone()))
+            .to_vec()
     }
 
     /// Stage 3: the event that the request became before, if it is a replay (HF-02.7).
@@ -117,9 +126,17 @@ impl Core {
         request_id: Option<&RequestId>,
         digest: &Digest,
     ) -> Result<Option<Arc<Sealed>>, Error> {
-        let Some(request_id) = request_id else { return Ok(None) };
+        let Some(request_id) = request_id else {
+            return Ok(None);
+        };
         let key = request_key(mission, capability.actor_id(), request_id);
-        let Some(row) = self.journal.lookup_request(&key).map_err(|error| of_store(&error))? else { return Ok(None) };
+        let Some(row) = self
+            .journal
+            .lookup_request(&key)
+            .map_err(|error| of_store(&error))?
+        else {
+            return Ok(None);
+        };
         if row.digest != *digest {
             return Err(other_material(request_id));
         }
@@ -128,9 +145,17 @@ impl Core {
 
     /// The event at a place of the log.
     pub(crate) fn read(&self, sequence: u64) -> Result<Arc<Sealed>, Error> {
-        let sealed = self.journal.read(sequence).map_err(|error| of_store(&error))?;
+        let sealed = self
+            .journal
+            .read(sequence)
+            .map_err(|error| of_store(&error))?;
         sealed.map(Arc::new).ok_or_else(|| {
-            Error::new(Code::TailLost, format!("expected an event at sequence {sequence}, found the log's end; run verify"))
+            Error::new(
+                Code::TailLost,
+                format!(
+                    "expected an event at sequence {sequence}, found the log's end; run verify"
+                ),
+            )
         })
     }
 
@@ -145,20 +170,37 @@ impl Core {
         request_id: Option<&RequestId>,
     ) -> Result<ClaimToken, Error> {
         let request = request_id.map(RequestId::as_str);
-        let parts = (delivery, generation.to_string(), epoch.to_string(), principal, request);
+        let parts = (
+            delivery,
+            generation.to_string(),
+            epoch.to_string(),
+            principal,
+            request,
+        );
         let data = aiws::canonical::bytes_of(&parts)?;
         Ok(ClaimToken::from_bytes(hmac_sha256(&self.token_key, &data)))
     }
 
     /// Whether the engine's program drives the run.
     pub(crate) fn drives(&self, state: &RunState) -> Option<Arc<dyn Program>> {
-        self.program.as_ref().filter(|program| program.drives(state)).cloned()
+        self.program
+            .as_ref()
+            .filter(|program| program.drives(state))
+            .cloned()
     }
 }
 
 /// The key of a request (T-22).
-pub(crate) fn request_key(mission: &MissionId, actor: &ActorId, request_id: &RequestId) -> RequestKey {
-    RequestKey { mission_id: mission.clone(), actor_id: actor.clone(), request_id: request_id.clone() }
+pub(crate) fn request_key(
+    mission: &MissionId,
+    actor: &ActorId,
+    request_id: &RequestId,
+) -> RequestKey {
+    RequestKey {
+        mission_id: mission.clone(),
+        actor_id: actor.clone(),
+        request_id: request_id.clone(),
+    }
 }
 
 /// The refusal of a request id that was used for something else.

@@ -76,8 +76,16 @@ mod armed {
             && *number == passing.number
             && *point == passing.point.to_string()
         {
-            eprintln!("crash point {}:{} at {}", passing.number, passing.point, passing.kind.name());
-            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+            eprintln!(
+                "crash point {}:{} at {}",
+                passing.number,
+                passing.point,
+                passing.kind.name()
+            );
+            let _ = rustix::process::kill_process(
+                rustix::process::getpid(),
+                rustix::process::Signal::KILL,
+            );
         }
         if let Some(probe) = probe {
             probe(passing);
@@ -90,9 +98,19 @@ mod armed {
     }
 
     fn log(passing: &Passing) {
-        let Some(path) = std::env::var_os("PRAXIS_CRASH_LOG") else { return };
-        let line = format!("{}:{} {}\n", passing.number, passing.point, passing.kind.name());
-        let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
+        let Some(path) = std::env::var_os("PRAXIS_CRASH_LOG") else {
+            return;
+        };
+        let line = format!(
+            "{}:{} {}\n",
+            passing.number,
+            passing.point,
+            passing.kind.name()
+        );
+        let opened = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path);
         // A log that cannot be written fails the test that reads it; the engine goes on.
         let _ = opened.and_then(|mut file| file.write_all(line.as_bytes()));
     }

@@ -69,12 +69,16 @@ impl RunKept {
 
     /// Room for one request, or BUSY (T-55).
     pub(crate) fn permit(&self) -> Result<OwnedSemaphorePermit, Error> {
-        Arc::clone(&self.permits).try_acquire_owned().map_err(|_| busy())
+        Arc::clone(&self.permits)
+            .try_acquire_owned()
+            .map_err(|_| busy())
     }
 
     /// Publishes a state to whoever watches the run.
     pub(crate) fn publish(&self, state: &Arc<RunState>) {
-        let sender = self.watch.get_or_init(|| watch::Sender::new(Arc::clone(state)));
+        let sender = self
+            .watch
+            .get_or_init(|| watch::Sender::new(Arc::clone(state)));
         sender.send_replace(Arc::clone(state));
     }
 }
@@ -94,38 +98,60 @@ impl MissionKept {
 impl Directory {
     /// The run's entry.
     pub(crate) fn run(&self, subject: &Subject) -> Option<RunEntry> {
-        self.runs.read().unwrap_or_else(PoisonError::into_inner).get(subject).cloned()
+        self.runs
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(subject)
+            .cloned()
     }
 
     /// The mission's entry.
     pub(crate) fn mission(&self, mission: &MissionId) -> Option<MissionEntry> {
-        self.missions.read().unwrap_or_else(PoisonError::into_inner).get(mission).cloned()
+        self.missions
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(mission)
+            .cloned()
     }
 
     /// All runs with an actor, in the order of their subjects.
     pub(crate) fn runs(&self) -> Vec<(Subject, RunEntry)> {
         let runs = self.runs.read().unwrap_or_else(PoisonError::into_inner);
-        runs.iter().map(|(subject, entry)| (subject.clone(), entry.clone())).collect()
+        runs.iter()
+            .map(|(subject, entry)| (subject.clone(), entry.clone()))
+            .collect()
     }
 
     /// Enters a run's actor. The supervisor's alone.
     pub(crate) fn set_run(&self, subject: Subject, entry: RunEntry) {
-        self.runs.write().unwrap_or_else(PoisonError::into_inner).insert(subject, entry);
+        self.runs
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(subject, entry);
     }
 
     /// Enters a mission's actor. The supervisor's alone.
     pub(crate) fn set_mission(&self, mission: MissionId, entry: MissionEntry) {
-        self.missions.write().unwrap_or_else(PoisonError::into_inner).insert(mission, entry);
+        self.missions
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(mission, entry);
     }
 
     /// Removes a run's actor. The supervisor's alone.
     pub(crate) fn remove_run(&self, subject: &Subject) {
-        self.runs.write().unwrap_or_else(PoisonError::into_inner).remove(subject);
+        self.runs
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(subject);
     }
 
     /// Removes a mission's actor. The supervisor's alone.
     pub(crate) fn remove_mission(&self, mission: &MissionId) {
-        self.missions.write().unwrap_or_else(PoisonError::into_inner).remove(mission);
+        self.missions
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(mission);
     }
 
     /// Tells every live run of a mission that a register or gate around it moved (T-08).

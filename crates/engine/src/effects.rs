@@ -23,13 +23,28 @@ use crate::message::RunMessage;
 use crate::supervisor;
 
 /// Starts the worker of a dispatched attempt.
-pub(crate) fn start(core: &Arc<Core>, subject: &Subject, fence: Arc<Fence>, adapter: Arc<dyn Adapter>, call: EffectCall) {
+pub(crate) fn start(
+    core: &Arc<Core>,
+    subject: &Subject,
+    fence: Arc<Fence>,
+    adapter: Arc<dyn Adapter>,
+    call: EffectCall,
+) {
     let key = (subject.clone(), call.attempt_id.clone());
     let (core, guard) = (Arc::clone(core), core.work.enter(Some(key)));
     tokio::spawn(async move {
         let (subject, attempt_id) = (subject_of(&call), call.attempt_id.clone());
         let report = try_once(&core, &fence, adapter, call).await;
-        let delivered = async { deliver(&core, &subject, Capability::system(CLASS)?, &attempt_id, report).await };
+        let delivered = async {
+            deliver(
+                &core,
+                &subject,
+                Capability::system(CLASS)?,
+                &attempt_id,
+                report,
+            )
+            .await
+        };
         if let Err(error) = delivered.await {
             tracing::error!(attempt = %attempt_id, code = error.code().name(), message = %error.message, "a report was lost");
         }
@@ -42,10 +57,18 @@ pub(crate) fn start(core: &Arc<Core>, subject: &Subject, fence: Arc<Fence>, adap
 const CLASS: &str = crate::capability::CLASS_SCHEDULER;
 
 /// Calls the adapter, unless the run has another owner already; a panic in it becomes an uncertain report.
-async fn try_once(core: &Core, fence: &Fence, adapter: Arc<dyn Adapter>, call: EffectCall) -> EffectReport {
+async fn try_once(
+    core: &Core,
+    fence: &Fence,
+    adapter: Arc<dyn Adapter>,
+    call: EffectCall,
+) -> EffectReport {
     if !fence.holds(call.epoch) {
         let evidence = object! { "called": false, "epoch": call.epoch.to_string(), "current": fence.current().to_string() };
-        return EffectReport { outcome: EffectOutcome::NotApplied, evidence };
+        return EffectReport {
+            outcome: EffectOutcome::NotApplied,
+            evidence,
+        };
     }
     // A task of its own, so that a panic ends there and nowhere else.
     let called = tokio::spawn(async move { adapter.call(call).await });
@@ -58,17 +81,27 @@ async fn try_once(core: &Core, fence: &Fence, adapter: Arc<dyn Adapter>, call: E
 }
 
 /// Starts a look-up of an attempt that nobody can say the outcome of.
-pub(crate) fn look_up(core: &Arc<Core>, subject: &Subject, adapter: Arc<dyn Adapter>, call: EffectCall) {
+pub(crate) fn look_up(
+    core: &Arc<Core>,
+    subject: &Subject,
+    adapter: Arc<dyn Adapter>,
+    call: EffectCall,
+) {
     let (core, guard) = (Arc::clone(core), core.work.enter(None));
     let subject = subject.clone();
     tokio::spawn(async move {
         let attempt_id = call.attempt_id.clone();
         let asked = tokio::spawn(async move { adapter.lookup(&call).await });
         core.work.keep(asked.abort_handle());
-        let found = asked.await.unwrap_or_else(|_| Lookup::Inconclusive { why: "the look-up panicked".to_owned() });
+        let found = asked.await.unwrap_or_else(|_| Lookup::Inconclusive {
+            why: "the look-up panicked".to_owned(),
+        });
         if let Some(entry) = core.directory.run(&subject) {
             // An owner that starts later looks again by itself.
-            let _ = entry.actor.cast(RunMessage::LookedUp { attempt_id, found: Box::new(found) });
+            let _ = entry.actor.cast(RunMessage::LookedUp {
+                attempt_id,
+                found: Box::new(found),
+            });
         }
         // The store can be opened again as soon as nothing is in flight, so let go of it first.
         drop(core);
@@ -107,7 +140,12 @@ pub(crate) async fn deliver(
 
 /// The call of an attempt as the run's state has it, with verified copies of its inputs; none where the attempt
 /// is not of a node.
-pub(crate) fn call_of(core: &Core, state: &RunState, attempt_id: &AttemptId, copies: &Copies) -> Option<EffectCall> {
+pub(crate) fn call_of(
+    core: &Core,
+    state: &RunState,
+    attempt_id: &AttemptId,
+    copies: &Copies,
+) -> Option<EffectCall> {
     let attempt = state.attempts.get(attempt_id)?;
     let operation = state.operations.get(&attempt.operation_id)?;
     let number = operation.attempts.iter().position(|id| id == attempt_id)?;
@@ -121,24 +159,38 @@ pub(crate) fn call_of(core: &Core, state: &RunState, attempt_id: &AttemptId, cop
         epoch: attempt.epoch.get(),
         action: operation.action.clone(),
         amount: attempt.reserved,
-        inputs: operation.activation_id.as_ref().map(|id| inputs(state, id, copies)).unwrap_or_default(),
+        inputs: operation
+            .activation_id
+            .as_ref()
+            .map(|id| inputs(state, id, copies))
+            .unwrap_or_default(),
         artifacts: Arc::clone(&core.artifacts),
     })
 }
 
 /// What an activation consumed, with the copies that were verified for this dispatch.
 fn inputs(state: &RunState, activation_id: &ActivationId, copies: &Copies) -> Vec<Input> {
-    let Some(consumption) = state.consumptions.get(activation_id) else { return Vec::new() };
+    let Some(consumption) = state.consumptions.get(activation_id) else {
+        return Vec::new();
+    };
     let mut inputs = Vec::new();
     for input in &consumption.inputs {
-        let Some(committed) = state.manifests.get(&input.handoff.handoff_id) else { continue };
-        let Some(delivery) = state.deliveries.get(&input.delivery_id) else { continue };
+        let Some(committed) = state.manifests.get(&input.handoff.handoff_id) else {
+            continue;
+        };
+        let Some(delivery) = state.deliveries.get(&input.delivery_id) else {
+            continue;
+        };
         let artifacts = committed.manifest.artifacts.iter();
         inputs.push(Input {
             port: delivery.record.recipient.input_port.clone(),
             manifest: Arc::clone(&committed.manifest),
             artifacts: artifacts
-                .filter_map(|artifact| copies.get(&artifact.digest).map(|bytes| (artifact.clone(), Arc::clone(bytes))))
+                .filter_map(|artifact| {
+                    copies
+                        .get(&artifact.digest)
+                        .map(|bytes| (artifact.clone(), Arc::clone(bytes)))
+                })
                 .collect(),
         });
     }
@@ -146,9 +198,15 @@ fn inputs(state: &RunState, activation_id: &ActivationId, copies: &Copies) -> Ve
 }
 
 /// The operation of a node's current activation.
-pub(crate) fn operation_of<'a>(state: &'a RunState, node: &NodeId) -> Option<&'a aiws::record::Operation> {
+pub(crate) fn operation_of<'a>(
+    state: &'a RunState,
+    node: &NodeId,
+) -> Option<&'a aiws::record::Operation> {
     let activation = &state.nodes.get(node)?.activation_id;
-    state.operations.values().find(|operation| operation.activation_id.as_ref() == Some(activation))
+    state
+        .operations
+        .values()
+        .find(|operation| operation.activation_id.as_ref() == Some(activation))
 }
 
 fn subject_of(call: &EffectCall) -> Subject {

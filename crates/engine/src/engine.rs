@@ -109,9 +109,16 @@ impl Engine {
     ///
     /// A store code where the store refuses, such as STORE_LOCKED or STORE_NOT_FOUND; the operating system's where
     /// there is no entropy.
-    pub async fn open(path: &Path, options: Options, ports: Ports) -> Result<(Engine, Host), EngineError> {
+    pub async fn open(
+        path: &Path,
+        options: Options,
+        ports: Ports,
+    ) -> Result<(Engine, Host), EngineError> {
         let mut token_key = [0u8; 32];
-        ports.entropy.fill(&mut token_key).map_err(|_| EngineError::Entropy)?;
+        ports
+            .entropy
+            .fill(&mut token_key)
+            .map_err(|_| EngineError::Entropy)?;
         let clock = Arc::new(StoreClock::new(ports.clock));
         let journal = crate::store::open(path, &options, Arc::clone(&clock)).await?;
         clock.raise(journal.view().last_ms);
@@ -135,7 +142,9 @@ impl Engine {
         let (supervisor, _) = spawned.map_err(|error| EngineError::Actor(error.to_string()))?;
         // Only set here, once.
         let _ = core.supervisor.set(supervisor);
-        let engine = Engine { inner: Arc::new(Inner { core }) };
+        let engine = Engine {
+            inner: Arc::new(Inner { core }),
+        };
         engine.start_up(options.read_only).await?;
         Ok((engine, Host::new(journal)))
     }
@@ -146,7 +155,9 @@ impl Engine {
     ///
     /// The code of the first stage that refuses (ERR-PREC.1); BUSY and ACTOR_LOST may be sent again as they are.
     pub async fn apply(&self, capability: &Capability, bytes: &[u8]) -> Result<Response, Error> {
-        self.strict(capability, bytes).await.map(|claimed| claimed.response)
+        self.strict(capability, bytes)
+            .await
+            .map(|claimed| claimed.response)
     }
 
     /// As [`apply`](Engine::apply), for a claim: the one call that hands out the raw token (API-4).
@@ -163,8 +174,14 @@ impl Engine {
     /// # Errors
     ///
     /// As for [`apply`](Engine::apply); what moves under an intent is decided again, a bounded number of times.
-    pub async fn submit(&self, capability: &Capability, request: &IntentRequest) -> Result<Response, Error> {
-        self.intent(capability, request, None).await.map(|claimed| claimed.response)
+    pub async fn submit(
+        &self,
+        capability: &Capability,
+        request: &IntentRequest,
+    ) -> Result<Response, Error> {
+        self.intent(capability, request, None)
+            .await
+            .map(|claimed| claimed.response)
     }
 
     /// As [`submit`](Engine::submit), for an intent that claims.
@@ -172,7 +189,11 @@ impl Engine {
     /// # Errors
     ///
     /// As for [`submit`](Engine::submit).
-    pub async fn submit_claim(&self, capability: &Capability, request: &IntentRequest) -> Result<Claimed, Error> {
+    pub async fn submit_claim(
+        &self,
+        capability: &Capability,
+        request: &IntentRequest,
+    ) -> Result<Claimed, Error> {
         self.intent(capability, request, None).await
     }
 
@@ -187,7 +208,9 @@ impl Engine {
         request: &IntentRequest,
         draft: Draft,
     ) -> Result<Response, Error> {
-        self.intent(capability, request, Some(draft)).await.map(|claimed| claimed.response)
+        self.intent(capability, request, Some(draft))
+            .await
+            .map(|claimed| claimed.response)
     }
 
     /// Opens the contract's mission.
@@ -203,7 +226,13 @@ impl Engine {
         config: HandoffConfig,
     ) -> Result<Response, Error> {
         let mission_id = contract.mission_id.clone();
-        self.mission(capability, &mission_id, request_id, Body::OpenMission(OpenMission { contract, config })).await
+        self.mission(
+            capability,
+            &mission_id,
+            request_id,
+            Body::OpenMission(OpenMission { contract, config }),
+        )
+        .await
     }
 
     /// Admits a run.
@@ -218,7 +247,13 @@ impl Engine {
         request_id: &RequestId,
         run_id: RunId,
     ) -> Result<Response, Error> {
-        self.mission(capability, mission_id, request_id, Body::StartRun(StartRun { run_id })).await
+        self.mission(
+            capability,
+            mission_id,
+            request_id,
+            Body::StartRun(StartRun { run_id }),
+        )
+        .await
     }
 
     /// Puts a grant in force.
@@ -233,7 +268,13 @@ impl Engine {
         request_id: &RequestId,
         grant: Grant,
     ) -> Result<Response, Error> {
-        self.mission(capability, mission_id, request_id, Body::GrantCommand(GrantCommand { grant })).await
+        self.mission(
+            capability,
+            mission_id,
+            request_id,
+            Body::GrantCommand(GrantCommand { grant }),
+        )
+        .await
     }
 
     /// A run's current state.
@@ -241,7 +282,11 @@ impl Engine {
     /// # Errors
     ///
     /// STALE_OWNER where there is no such run; a store code where it cannot be read.
-    pub async fn run_state(&self, mission_id: &MissionId, run_id: &RunId) -> Result<Arc<RunState>, Error> {
+    pub async fn run_state(
+        &self,
+        mission_id: &MissionId,
+        run_id: &RunId,
+    ) -> Result<Arc<RunState>, Error> {
         let subject = Subject::run(mission_id.clone(), run_id.clone());
         let entry = ensure_run(&self.inner.core, &subject).await?;
         ask_run(&entry, |reply| RunMessage::Snapshot { reply }).await
@@ -261,22 +306,46 @@ impl Engine {
     /// # Errors
     ///
     /// As for [`run_state`](Engine::run_state).
-    pub async fn watch(&self, mission_id: &MissionId, run_id: &RunId) -> Result<watch::Receiver<Arc<RunState>>, Error> {
+    pub async fn watch(
+        &self,
+        mission_id: &MissionId,
+        run_id: &RunId,
+    ) -> Result<watch::Receiver<Arc<RunState>>, Error> {
         self.run_state(mission_id, run_id).await?;
-        let entry = ensure_run(&self.inner.core, &Subject::run(mission_id.clone(), run_id.clone())).await?;
-        entry.kept.watch.get().map(watch::Sender::subscribe).ok_or_else(actor_lost)
+        let entry = ensure_run(
+            &self.inner.core,
+            &Subject::run(mission_id.clone(), run_id.clone()),
+        )
+        .await?;
+        entry
+            .kept
+            .watch
+            .get()
+            .map(watch::Sender::subscribe)
+            .ok_or_else(actor_lost)
     }
 
     /// All runs of the store, in the order of mission and run.
     pub fn runs(&self) -> Vec<RunRef> {
         let view = self.inner.core.journal.view();
-        let admitted = view.registers().filter(|(key, _)| key.kind == RegisterKind::RunAdmission);
+        let admitted = view
+            .registers()
+            .filter(|(key, _)| key.kind == RegisterKind::RunAdmission);
         let listed = admitted.map(|(key, _)| {
             let subject = Subject::run(key.mission_id.clone(), RunId::from(key.key.clone()));
-            let outcome = RegisterKey { kind: RegisterKind::RunOutcome, ..key.clone() };
-            let ended = view.register(&outcome).and_then(|row| lifecycle_in(&row.value));
+            let outcome = RegisterKey {
+                kind: RegisterKind::RunOutcome,
+                ..key.clone()
+            };
+            let ended = view
+                .register(&outcome)
+                .and_then(|row| lifecycle_in(&row.value));
             let canceling = view.gates(&subject).contains(&Gate::Cancel);
-            let open = if canceling { Lifecycle::Canceling } else { Lifecycle::Running };
+            let open = if canceling {
+                Lifecycle::Canceling
+            } else {
+                Lifecycle::Running
+            };
             RunRef {
                 mission_id: key.mission_id.clone(),
                 run_id: RunId::from(key.key.clone()),
@@ -314,7 +383,10 @@ impl Engine {
         }
         if let Some(supervisor) = core.supervisor.get() {
             let (reply, stopped) = oneshot::channel();
-            if supervisor.cast(SupervisorMessage::StopAll { reply }).is_ok() {
+            if supervisor
+                .cast(SupervisorMessage::StopAll { reply })
+                .is_ok()
+            {
                 // The supervisor answers or is gone with its children; either way they are stopped.
                 let _ = stopped.await;
             }
@@ -350,7 +422,10 @@ impl Engine {
 
     async fn strict(&self, capability: &Capability, bytes: &[u8]) -> Result<Claimed, Error> {
         let parsed = wire::parse(bytes)?;
-        let (mission_id, run_id) = (parsed.command.mission_id.clone(), parsed.command.run_id.clone());
+        let (mission_id, run_id) = (
+            parsed.command.mission_id.clone(),
+            parsed.command.run_id.clone(),
+        );
         let kind = parsed.command.body.kind();
         let request = Request {
             capability: capability.clone(),
@@ -360,10 +435,15 @@ impl Engine {
             stored_evidence: Default::default(),
         };
         match (table::row(kind).stream, run_id) {
-            (StreamKind::Run, Some(run_id)) => self.ask(Subject::run(mission_id, run_id), request).await,
+            (StreamKind::Run, Some(run_id)) => {
+                self.ask(Subject::run(mission_id, run_id), request).await
+            }
             _ => {
                 let response = ask::mission_command(&self.inner.core, &mission_id, request).await?;
-                Ok(Claimed { response, token: None })
+                Ok(Claimed {
+                    response,
+                    token: None,
+                })
             }
         }
     }
@@ -379,7 +459,10 @@ impl Engine {
             capability: capability.clone(),
             request_id: Some(request.request_id.clone()),
             digest: intent_digest(request, draft.as_ref())?,
-            what: What::Intent { intent: request.intent.clone(), draft },
+            what: What::Intent {
+                intent: request.intent.clone(),
+                draft,
+            },
             stored_evidence: Default::default(),
         };
         self.ask(subject, request).await
@@ -394,12 +477,22 @@ impl Engine {
             Ok(entry) => entry,
             Err(error) => {
                 let mission = &subject.mission_id;
-                core.replayed(mission, &request.capability, request.request_id.as_ref(), &request.digest)?;
+                core.replayed(
+                    mission,
+                    &request.capability,
+                    request.request_id.as_ref(),
+                    &request.digest,
+                )?;
                 return Err(error);
             }
         };
         let permit = entry.kept.permit()?;
-        ask_run(&entry, |reply| RunMessage::Take { request: Box::new(request), permit, reply }).await
+        ask_run(&entry, |reply| RunMessage::Take {
+            request: Box::new(request),
+            permit,
+            reply,
+        })
+        .await
     }
 
     async fn mission(
@@ -418,7 +511,10 @@ impl Engine {
             capability: capability.clone(),
             request_id: Some(request_id.clone()),
             digest,
-            what: What::Intent { intent: Intent::Command { body }, draft: None },
+            what: What::Intent {
+                intent: Intent::Command { body },
+                draft: None,
+            },
             stored_evidence: Default::default(),
         };
         ask::mission_command(&self.inner.core, mission_id, request).await
@@ -462,7 +558,10 @@ fn lifecycle_in(outcome: &aiws::json::Value) -> Option<Lifecycle> {
 /// Stage 5: there is no such run.
 pub(crate) fn no_such_run(subject: &Subject) -> Error {
     let run = subject.run_id.as_ref().map_or("", RunId::as_str);
-    Error::new(Code::StaleOwner, format!("expected an admitted run, found none named {run:?} in this mission"))
-        .in_stage(Stage::Ownership)
-        .with("missionId", &subject.mission_id)
+    Error::new(
+        Code::StaleOwner,
+        format!("expected an admitted run, found none named {run:?} in this mission"),
+    )
+    .in_stage(Stage::Ownership)
+    .with("missionId", &subject.mission_id)
 }

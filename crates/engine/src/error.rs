@@ -15,10 +15,14 @@ pub enum EngineError {
     #[error("{0}")]
     Refused(#[from] Error),
     /// The operating system gave no entropy.
-    #[error("expected 32 bytes of entropy for the process key, found none; check that /dev/urandom can be read")]
+    #[error(
+        "expected 32 bytes of entropy for the process key, found none; check that /dev/urandom can be read"
+    )]
     Entropy,
     /// An actor could not be started or did not answer.
-    #[error("expected the engine's supervisor to answer, found it gone: {0}; open the engine again")]
+    #[error(
+        "expected the engine's supervisor to answer, found it gone: {0}; open the engine again"
+    )]
     Actor(String),
 }
 
@@ -55,7 +59,10 @@ pub(crate) fn busy() -> Error {
 
 /// The refusal of a request that came after shutdown began.
 pub(crate) fn closing() -> Error {
-    Error::new(Code::ActorLost, "expected an open engine, found that it is shutting down; open it again")
+    Error::new(
+        Code::ActorLost,
+        "expected an open engine, found that it is shutting down; open it again",
+    )
 }
 
 /// A store failure in the protocol's own form.

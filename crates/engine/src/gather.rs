@@ -42,7 +42,11 @@ pub(crate) struct Gathered {
 }
 
 /// Facts for a run's command.
-pub(crate) async fn run(core: &Arc<Core>, state: &Arc<RunState>, request: &Request) -> Result<Gathered, Error> {
+pub(crate) async fn run(
+    core: &Arc<Core>,
+    state: &Arc<RunState>,
+    request: &Request,
+) -> Result<Gathered, Error> {
     let mut facts = base(core, &state.subject, request, state.last_ms)?;
     let mut command = command(state, request, &facts)?;
     let (draft, now_ms) = (draft_of(&request.what), facts.now_ms);
@@ -59,7 +63,11 @@ pub(crate) async fn run(core: &Arc<Core>, state: &Arc<RunState>, request: &Reque
     settle_authority(&mut facts, &request.capability, answer)?;
     if request.capability.is_engine() && facts.decision_class == CLASS_LOST_READ_RULE {
         // The engine acts in the name of the human who approved the contract's rule (T-20).
-        facts.decision_ref = state.contract.lost_reads.as_ref().map(|rule| rule.decision_ref.clone());
+        facts.decision_ref = state
+            .contract
+            .lost_reads
+            .as_ref()
+            .map(|rule| rule.decision_ref.clone());
     }
     facts.registers = grant_reads(core, state, &command.body, &facts);
     if let What::Intent { intent, .. } = &request.what {
@@ -73,7 +81,12 @@ pub(crate) async fn run(core: &Arc<Core>, state: &Arc<RunState>, request: &Reque
     facts.claim_fingerprint = token.as_ref().map(ClaimToken::fingerprint);
     // Read again after the material: a slow read must not stretch a lease or an approval (CRD-3, T-30).
     facts.now_ms = core.now_ms().max(state.last_ms);
-    Ok(Gathered { command, facts, bytes, token })
+    Ok(Gathered {
+        command,
+        facts,
+        bytes,
+        token,
+    })
 }
 
 /// Facts for a mission's command.
@@ -87,7 +100,10 @@ pub(crate) fn mission(
     let mut facts = base(core, subject, request, last_ms)?;
     let command = match &request.what {
         What::Strict(command) => command.clone(),
-        What::Intent { intent: praxis_model::command::Intent::Command { body }, .. } => Command {
+        What::Intent {
+            intent: praxis_model::command::Intent::Command { body },
+            ..
+        } => Command {
             mission_id: subject.mission_id.clone(),
             run_id: None,
             request_id: request.request_id.clone(),
@@ -96,7 +112,12 @@ pub(crate) fn mission(
             owner_epoch: None,
             body: body.clone(),
         },
-        What::Intent { .. } => return Err(Error::schema("/intent", "expected a mission's command, found a run's intent")),
+        What::Intent { .. } => {
+            return Err(Error::schema(
+                "/intent",
+                "expected a mission's command, found a run's intent",
+            ));
+        }
     };
     let ask = Ask {
         capability: &request.capability,
@@ -109,17 +130,32 @@ pub(crate) fn mission(
     };
     let answer = core.authorizer.authorize(&ask);
     settle_authority(&mut facts, &request.capability, answer)?;
-    Ok(Gathered { command, facts, bytes: BTreeMap::new(), token: None })
+    Ok(Gathered {
+        command,
+        facts,
+        bytes: BTreeMap::new(),
+        token: None,
+    })
 }
 
 /// Facts before anybody was asked. A draft needs to be drawn up before it can be judged, so these allow; nothing is
 /// decided on them.
 fn base(core: &Core, subject: &Subject, request: &Request, last_ms: u64) -> Result<Facts, Error> {
-    let nothing = Ref { id: Id::new("none")?, revision: Dec::ZERO };
-    let Authorization { allowed, actor_id, actor_kind, policy, decision_class, .. } =
-        Authorization::allowed(&request.capability, nothing);
+    let nothing = Ref {
+        id: Id::new("none")?,
+        revision: Dec::ZERO,
+    };
+    let Authorization {
+        allowed,
+        actor_id,
+        actor_kind,
+        policy,
+        decision_class,
+        ..
+    } = Authorization::allowed(&request.capability, nothing);
     let now_ms = core.now_ms().max(last_ms);
-    let admissions = draft_of(&request.what).map(|draft| (draft.admission_ref.clone(), draft.proposal.clone()));
+    let admissions =
+        draft_of(&request.what).map(|draft| (draft.admission_ref.clone(), draft.proposal.clone()));
     Ok(Facts {
         allowed,
         actor_id,
@@ -160,7 +196,11 @@ fn command(state: &RunState, request: &Request, facts: &Facts) -> Result<Command
 }
 
 /// Puts the host's answer in the facts. An answer for somebody else than who asked is a refusal.
-fn settle_authority(facts: &mut Facts, capability: &Capability, answer: Authorization) -> Result<(), Error> {
+fn settle_authority(
+    facts: &mut Facts,
+    capability: &Capability,
+    answer: Authorization,
+) -> Result<(), Error> {
     if answer.actor_id != *capability.actor_id() {
         return Err(Error::new(
             Code::AuthorizationDenied,
@@ -171,8 +211,11 @@ fn settle_authority(facts: &mut Facts, capability: &Capability, answer: Authoriz
     facts.allowed = answer.allowed;
     facts.actor_kind = answer.actor_kind;
     facts.policy = answer.policy;
-    facts.decision_class =
-        if capability.is_engine() { capability.class().to_owned() } else { answer.decision_class };
+    facts.decision_class = if capability.is_engine() {
+        capability.class().to_owned()
+    } else {
+        answer.decision_class
+    };
     facts.decision_ref = answer.decision_ref;
     facts.admissions = answer.admissions;
     facts.clear_evidence.extend(answer.clear_evidence);
@@ -193,25 +236,49 @@ fn grant_reads(core: &Core, state: &RunState, body: &Body, facts: &Facts) -> Vec
     let mut reads = Vec::new();
     for kind in table::row(body.kind()).reads {
         let keys: BTreeSet<Id> = match kind {
-            RegisterKind::Grant => grants_of(state, body, facts).iter().map(GrantId::as_id).collect(),
+            RegisterKind::Grant => grants_of(state, body, facts)
+                .iter()
+                .map(GrantId::as_id)
+                .collect(),
             RegisterKind::Contract => BTreeSet::from([state.subject.mission_id.as_id()]),
-            RegisterKind::RunAdmission | RegisterKind::RunOutcome => {
-                state.subject.run_id.iter().map(aiws::id::RunId::as_id).collect()
-            }
+            RegisterKind::RunAdmission | RegisterKind::RunOutcome => state
+                .subject
+                .run_id
+                .iter()
+                .map(aiws::id::RunId::as_id)
+                .collect(),
         };
         let mission_id = &state.subject.mission_id;
-        reads.extend(keys.into_iter().map(|key| core.register(RegisterKey { mission_id: mission_id.clone(), kind: *kind, key })));
+        reads.extend(keys.into_iter().map(|key| {
+            core.register(RegisterKey {
+                mission_id: mission_id.clone(),
+                kind: *kind,
+                key,
+            })
+        }));
     }
     reads
 }
 
 /// The grants that a launching command rests on.
 fn grants_of(state: &RunState, body: &Body, facts: &Facts) -> BTreeSet<GrantId> {
-    let of_operation = |id| state.operations.get(id).map(|operation| operation.grant_id.clone());
+    let of_operation = |id| {
+        state
+            .operations
+            .get(id)
+            .map(|operation| operation.grant_id.clone())
+    };
     match body {
         Body::AdmitConsumer(body) => {
-            let admitted = body.consumption.admission_ref.as_ref().and_then(|key| facts.admissions.get(key));
-            admitted.map(|proposal| proposal.grant_id.clone()).into_iter().collect()
+            let admitted = body
+                .consumption
+                .admission_ref
+                .as_ref()
+                .and_then(|key| facts.admissions.get(key));
+            admitted
+                .map(|proposal| proposal.grant_id.clone())
+                .into_iter()
+                .collect()
         }
         Body::Dispatch(body) => of_operation(&body.operation_id).into_iter().collect(),
         Body::Retry(body) => of_operation(&body.operation_id).into_iter().collect(),
@@ -221,19 +288,40 @@ fn grants_of(state: &RunState, body: &Body, facts: &Facts) -> BTreeSet<GrantId> 
 
 /// Whether revision and epoch are right, so that reading material is worth its while.
 fn is_current(state: &RunState, command: &Command) -> bool {
-    let revision = command.expected_revision.is_none_or(|revision| revision == Dec::from(state.head.revision));
-    revision && command.owner_epoch.is_none_or(|epoch| epoch == Dec::from_u64(state.epoch))
+    let revision = command
+        .expected_revision
+        .is_none_or(|revision| revision == Dec::from(state.head.revision));
+    revision
+        && command
+            .owner_epoch
+            .is_none_or(|epoch| epoch == Dec::from_u64(state.epoch))
 }
 
 /// The artifacts that the command vouches for: at boundary, receipt, admission, dispatch and retry (ART-7).
 fn artifacts_of(state: &RunState, body: &Body) -> Vec<Artifact> {
-    let of_handoff = |id| state.manifests.get(id).map(|committed| committed.manifest.artifacts.clone()).unwrap_or_default();
+    let of_handoff = |id| {
+        state
+            .manifests
+            .get(id)
+            .map(|committed| committed.manifest.artifacts.clone())
+            .unwrap_or_default()
+    };
     let of_activation = |id: &ActivationId| -> Vec<Artifact> {
-        let inputs = state.consumptions.get(id).map(|consumption| consumption.inputs.as_slice()).unwrap_or_default();
-        inputs.iter().flat_map(|input| of_handoff(&input.handoff.handoff_id)).collect()
+        let inputs = state
+            .consumptions
+            .get(id)
+            .map(|consumption| consumption.inputs.as_slice())
+            .unwrap_or_default();
+        inputs
+            .iter()
+            .flat_map(|input| of_handoff(&input.handoff.handoff_id))
+            .collect()
     };
     let of_operation = |id| {
-        let activation = state.operations.get(id).and_then(|operation| operation.activation_id.as_ref());
+        let activation = state
+            .operations
+            .get(id)
+            .and_then(|operation| operation.activation_id.as_ref());
         activation.map(&of_activation).unwrap_or_default()
     };
     match body {
@@ -243,9 +331,12 @@ fn artifacts_of(state: &RunState, body: &Body) -> Vec<Artifact> {
             .get(&body.delivery_id)
             .map(|delivery| of_handoff(&delivery.record.handoff.handoff_id))
             .unwrap_or_default(),
-        Body::AdmitConsumer(body) => {
-            body.consumption.inputs.iter().flat_map(|input| of_handoff(&input.handoff.handoff_id)).collect()
-        }
+        Body::AdmitConsumer(body) => body
+            .consumption
+            .inputs
+            .iter()
+            .flat_map(|input| of_handoff(&input.handoff.handoff_id))
+            .collect(),
         Body::Dispatch(body) => of_operation(&body.operation_id),
         Body::Retry(body) => of_operation(&body.operation_id),
         _ => Vec::new(),
@@ -266,8 +357,10 @@ async fn materials(
         let mut total_bytes = 0u64;
         let mut found = Vec::with_capacity(artifacts.len());
         for artifact in artifacts {
-            total_bytes = total_bytes.saturating_add(artifact.size_bytes.to_u64().unwrap_or(u64::MAX));
-            let bytes = (total_bytes <= INPUT_BYTES).then(|| read_verified(provider.as_ref(), &artifact, now_ms));
+            total_bytes =
+                total_bytes.saturating_add(artifact.size_bytes.to_u64().unwrap_or(u64::MAX));
+            let bytes = (total_bytes <= INPUT_BYTES)
+                .then(|| read_verified(provider.as_ref(), &artifact, now_ms));
             found.push((artifact, bytes));
         }
         found
@@ -276,15 +369,21 @@ async fn materials(
     for (artifact, bytes) in read.await.map_err(|_| actor_lost())? {
         match bytes {
             Some(Ok(bytes)) => {
-                let verified = VerifiedMaterial { size_bytes: U64(bytes.len() as u64) };
+                let verified = VerifiedMaterial {
+                    size_bytes: U64(bytes.len() as u64),
+                };
                 facts.materials.insert(artifact.digest, verified);
                 copies.insert(artifact.digest, Arc::from(bytes));
             }
             Some(Err(error)) => {
-                facts.material_errors.insert(artifact.digest, material_error(&error));
+                facts
+                    .material_errors
+                    .insert(artifact.digest, material_error(&error));
             }
             None => {
-                facts.material_errors.insert(artifact.digest, MaterialError::Unavailable);
+                facts
+                    .material_errors
+                    .insert(artifact.digest, MaterialError::Unavailable);
             }
         }
     }
@@ -299,10 +398,26 @@ fn material_error(error: &ArtifactError) -> MaterialError {
 }
 
 /// The token that a claim would hand out (T-24).
-fn claim_token(core: &Core, state: &RunState, body: &Body, request: &Request) -> Result<Option<ClaimToken>, Error> {
-    let Body::ClaimDelivery(body) = body else { return Ok(None) };
-    let Some(delivery) = state.deliveries.get(&body.delivery_id) else { return Ok(None) };
+fn claim_token(
+    core: &Core,
+    state: &RunState,
+    body: &Body,
+    request: &Request,
+) -> Result<Option<ClaimToken>, Error> {
+    let Body::ClaimDelivery(body) = body else {
+        return Ok(None);
+    };
+    let Some(delivery) = state.deliveries.get(&body.delivery_id) else {
+        return Ok(None);
+    };
     let generation = delivery.record.generation.get() + 1;
     let principal = request.capability.actor_id();
-    core.token(&body.delivery_id, generation, state.epoch, principal, request.request_id.as_ref()).map(Some)
+    core.token(
+        &body.delivery_id,
+        generation,
+        state.epoch,
+        principal,
+        request.request_id.as_ref(),
+    )
+    .map(Some)
 }

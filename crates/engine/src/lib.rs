@@ -47,7 +47,8 @@ pub use engine::{Engine, IntentRequest, Options, RunRef, Shutdown};
 pub use error::EngineError;
 pub use message::{Claimed, Response};
 pub use ports::{
-    Ask, Authorization, Authorizer, Clock, Draft, Entropy, ManualClock, Ports, SeededEntropy, SystemClock, SystemEntropy,
+    Ask, Authorization, Authorizer, Clock, Draft, Entropy, ManualClock, Ports, SeededEntropy,
+    SystemClock, SystemEntropy,
 };
 pub use program::{Conclusion, EffectPlan, EvidenceRecord, NodeContext, Program};
 pub use worker::Worker;

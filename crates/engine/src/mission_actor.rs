@@ -59,7 +59,11 @@ impl Actor for MissionActor {
         owner: &mut MissionOwner,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            MissionMessage::Take { request, permit, reply } => {
+            MissionMessage::Take {
+                request,
+                permit,
+                reply,
+            } => {
                 // Whoever stopped listening asks again under the same request id.
                 let _ = reply.send(owner.take(&request).await);
                 drop(permit);
@@ -73,13 +77,22 @@ impl Actor for MissionActor {
 impl MissionOwner {
     /// An owner that folds its stream when it is first needed.
     pub(crate) fn new(core: Arc<Core>, mission: MissionId) -> Self {
-        Self { core, subject: Subject::mission(mission), state: None }
+        Self {
+            core,
+            subject: Subject::mission(mission),
+            state: None,
+        }
     }
 
     async fn take(&mut self, request: &Request) -> Result<Response, Error> {
         request.capability.authenticated()?;
         let mission = self.subject.mission_id.clone();
-        let seen = self.core.replayed(&mission, &request.capability, request.request_id.as_ref(), &request.digest)?;
+        let seen = self.core.replayed(
+            &mission,
+            &request.capability,
+            request.request_id.as_ref(),
+            &request.digest,
+        )?;
         if let Some(event) = seen {
             return Ok(replay(&event));
         }
@@ -100,20 +113,44 @@ impl MissionOwner {
         }
     }
 
-    async fn decide(&mut self, state: Option<&MissionState>, gathered: Gathered) -> Result<Taken, Error> {
+    async fn decide(
+        &mut self,
+        state: Option<&MissionState>,
+        gathered: Gathered,
+    ) -> Result<Taken, Error> {
         let Gathered { command, facts, .. } = gathered;
         let decision = decide::mission(state, &command, &facts)?;
-        let head = state.map_or(Head { revision: 0.into(), hash: aiws::digest::Digest::ZERO }, |state| state.head);
-        let event = link(self.subject.clone(), head, &command, &decision, &facts, facts.now_ms, None);
-        let sealed = Arc::new(seal(event).map_err(|error| Error::new(error.code(), error.to_string()))?);
-        let next = evolve::mission(state.cloned(), &sealed.event, &sealed.hash).map_err(unfoldable)?;
-        let conditions = commit::conditions(&self.subject, None, &command, &decision, &facts.actor_id);
+        let head = state.map_or(
+            Head {
+                revision: 0.into(),
+                hash: aiws::digest::Digest::ZERO,
+            },
+            |state| state.head,
+        );
+        let event = link(
+            self.subject.clone(),
+            head,
+            &command,
+            &decision,
+            &facts,
+            facts.now_ms,
+            None,
+        );
+        let sealed =
+            Arc::new(seal(event).map_err(|error| Error::new(error.code(), error.to_string()))?);
+        let next =
+            evolve::mission(state.cloned(), &sealed.event, &sealed.hash).map_err(unfoldable)?;
+        let conditions =
+            commit::conditions(&self.subject, None, &command, &decision, &facts.actor_id);
         match commit::append(&self.core, &sealed, conditions).await {
             Outcome::Committed => Ok(Taken::Done(self.swap(sealed, next))),
             Outcome::Replayed(event) if event.event.request_digest == command.request_digest => {
                 Ok(Taken::Done(replay(&event)))
             }
-            Outcome::Replayed(_) => Err(command.request_id.as_ref().map_or_else(actor_lost, crate::core::other_material)),
+            Outcome::Replayed(_) => Err(command
+                .request_id
+                .as_ref()
+                .map_or_else(actor_lost, crate::core::other_material)),
             Outcome::Moved { error, what } => {
                 if what == Moved::Head {
                     self.state = None;
@@ -138,7 +175,11 @@ impl MissionOwner {
         self.core.directory.moved(&self.subject.mission_id);
         commit::pass(&self.core, &sealed, Point::BeforeReply);
         let (revision, result) = (sealed.event.revision.get(), sealed.event.result.clone());
-        Response { event: Some(sealed), revision, result }
+        Response {
+            event: Some(sealed),
+            revision,
+            result,
+        }
     }
 
     async fn current(&mut self) -> Result<Option<Arc<MissionState>>, Error> {
@@ -147,7 +188,10 @@ impl MissionOwner {
         }
         let (core, stream) = (Arc::clone(&self.core), self.subject.stream());
         let read = tokio::task::spawn_blocking(move || core.journal.stream(&stream));
-        let events = read.await.map_err(|_| actor_lost())?.map_err(|error| of_store(&error))?;
+        let events = read
+            .await
+            .map_err(|_| actor_lost())?
+            .map_err(|error| of_store(&error))?;
         let mut state = None;
         for sealed in &events {
             state = Some(evolve::mission(state, &sealed.event, &sealed.hash).map_err(unfoldable)?);
@@ -160,10 +204,17 @@ impl MissionOwner {
 
 /// The answer to a request that was committed before.
 fn replay(sealed: &Sealed) -> Response {
-    Response { event: None, revision: sealed.event.revision.get(), result: sealed.event.result.clone() }
+    Response {
+        event: None,
+        revision: sealed.event.revision.get(),
+        result: sealed.event.result.clone(),
+    }
 }
 
 /// An event that the model cannot fold: nothing was changed, and nothing can be decided on.
 fn unfoldable(illegal: evolve::IllegalEvent) -> Error {
-    Error::new(Code::InternalStore, format!("{illegal}; run verify and report what it says"))
+    Error::new(
+        Code::InternalStore,
+        format!("{illegal}; run verify and report what it says"),
+    )
 }

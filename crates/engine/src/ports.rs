@@ -47,7 +47,9 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now_ms(&self) -> u64 {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 }
@@ -106,13 +108,19 @@ pub struct SeededEntropy(Mutex<Digest>);
 impl SeededEntropy {
     /// A source whose bytes follow from `seed`.
     pub fn new(seed: u64) -> Self {
-        Self(Mutex::new(tagged("praxis-seeded-entropy", &seed.to_be_bytes())))
+        Self(Mutex::new(tagged(
+            "praxis-seeded-entropy",
+            &seed.to_be_bytes(),
+        )))
     }
 }
 
 impl Entropy for SeededEntropy {
     fn fill(&self, bytes: &mut [u8]) -> io::Result<()> {
-        let mut state = self.0.lock().map_err(|_| io::Error::other("the seeded source was poisoned by a panic"))?;
+        let mut state = self
+            .0
+            .lock()
+            .map_err(|_| io::Error::other("the seeded source was poisoned by a panic"))?;
         for chunk in bytes.chunks_mut(state.0.len()) {
             *state = tagged("praxis-seeded-entropy", &state.0);
             chunk.copy_from_slice(&state.0[..chunk.len()]);
@@ -126,6 +134,13 @@ impl Entropy for SeededEntropy {
 pub trait Authorizer: Send + Sync {
     /// Evaluates current policy for one command. Nothing of the command's own text is proof of anything (CRD-2).
     fn authorize(&self, ask: &Ask<'_>) -> Authorization;
+}
+
+/// A function of what is asked is an authorizer.
+impl<F: Fn(&Ask<'_>) -> Authorization + Send + Sync> Authorizer for F {
+    fn authorize(&self, ask: &Ask<'_>) -> Authorization {
+        self(ask)
+    }
 }
 
 /// What an authorizer sees.
@@ -200,7 +215,22 @@ impl Authorization {
 
     /// The answer that allows the one command asked about, attributed to who asked, and confirms nothing else.
     pub fn allowed(capability: &Capability, policy: Ref) -> Self {
-        Self { allowed: true, ..Self::refused(capability, policy) }
+        Self {
+            allowed: true,
+            ..Self::refused(capability, policy)
+        }
+    }
+
+    /// The answer that allows the command and stands for the effect admission that was proposed with it.
+    pub fn as_proposed(ask: &Ask<'_>, policy: Ref) -> Self {
+        let drafts = ask.draft_admission.into_iter();
+        let admissions = drafts
+            .map(|draft| (draft.admission_ref.clone(), draft.proposal.clone()))
+            .collect();
+        Self {
+            admissions,
+            ..Self::allowed(ask.capability, policy)
+        }
     }
 }
 
@@ -214,7 +244,10 @@ pub(crate) struct StoreClock {
 impl StoreClock {
     /// Time of `port`, with no floor yet.
     pub(crate) fn new(port: Arc<dyn Clock>) -> Self {
-        Self { port, floor_ms: AtomicU64::new(0) }
+        Self {
+            port,
+            floor_ms: AtomicU64::new(0),
+        }
     }
 
     /// Raises the floor, such as to the last time of a log that was opened.
@@ -226,7 +259,9 @@ impl StoreClock {
 impl Clock for StoreClock {
     fn now_ms(&self) -> u64 {
         let now_ms = self.port.now_ms();
-        self.floor_ms.fetch_max(now_ms, Ordering::SeqCst).max(now_ms)
+        self.floor_ms
+            .fetch_max(now_ms, Ordering::SeqCst)
+            .max(now_ms)
     }
 }
 

@@ -16,7 +16,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 
-use crate::limits::{PROCESS_PIPE_MS, PROCESS_TAIL_BYTES, PROCESS_TRANSCRIPT_BYTES, PROCESS_WALL_MS};
+use crate::limits::{
+    PROCESS_PIPE_MS, PROCESS_TAIL_BYTES, PROCESS_TRANSCRIPT_BYTES, PROCESS_WALL_MS,
+};
 
 /// Exit code of a command that did nothing and may be tried again (`EX_TEMPFAIL`).
 pub const EXIT_NOT_APPLIED: i32 = 75;
@@ -113,8 +115,16 @@ impl Process {
         let begun = Instant::now();
         let mut child = self.command().spawn()?;
         let group = Group::of(&child);
-        let out = read(child.stdout.take(), self.tail_bytes, Arc::clone(&transcript));
-        let err = read(child.stderr.take(), self.tail_bytes, Arc::clone(&transcript));
+        let out = read(
+            child.stdout.take(),
+            self.tail_bytes,
+            Arc::clone(&transcript),
+        );
+        let err = read(
+            child.stderr.take(),
+            self.tail_bytes,
+            Arc::clone(&transcript),
+        );
         let pipes = tokio::spawn(async move { tokio::join!(out, err) });
         let _stop_reading = AbortOnDrop(pipes.abort_handle());
         let (status, timed_out) = wait(&mut child, &group, self.wall_ms).await?;
@@ -140,14 +150,21 @@ impl Process {
 
     fn command(&self) -> Command {
         let mut command = Command::new("/bin/sh");
-        command.arg("-c").arg(&self.line).current_dir(&self.directory).env_clear();
+        command
+            .arg("-c")
+            .arg(&self.line)
+            .current_dir(&self.directory)
+            .env_clear();
         for name in &self.pass {
             if let Some(value) = std::env::var_os(name) {
                 command.env(name, value);
             }
         }
         command.envs(&self.set);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         command.process_group(0).kill_on_drop(true);
         command
     }
@@ -228,8 +245,14 @@ fn exit_of(status: ExitStatus) -> Exit {
 }
 
 /// Reads a stream to its end, keeping the last bytes and passing all of them to the transcript.
-async fn read(stream: Option<impl AsyncRead + Unpin>, tail_bytes: usize, transcript: Arc<Mutex<Transcript>>) -> Tail {
-    let Some(mut stream) = stream else { return Tail::default() };
+async fn read(
+    stream: Option<impl AsyncRead + Unpin>,
+    tail_bytes: usize,
+    transcript: Arc<Mutex<Transcript>>,
+) -> Tail {
+    let Some(mut stream) = stream else {
+        return Tail::default();
+    };
     let mut tail = VecDeque::new();
     let mut total_bytes = 0;
     let mut buffer = vec![0; 8192];
@@ -240,7 +263,10 @@ async fn read(stream: Option<impl AsyncRead + Unpin>, tail_bytes: usize, transcr
         tail.drain(..tail.len().saturating_sub(tail_bytes));
         transcript.lock().await.write(&buffer[..count]).await;
     }
-    Tail { bytes: tail.into(), total_bytes }
+    Tail {
+        bytes: tail.into(),
+        total_bytes,
+    }
 }
 
 /// The file that output goes to as it comes.
@@ -256,22 +282,30 @@ impl Transcript {
             Some(path) => Some(tokio::fs::File::create(path).await?),
             None => None,
         };
-        Ok(Self { file, left_bytes: process.transcript_bytes, truncated: false })
+        Ok(Self {
+            file,
+            left_bytes: process.transcript_bytes,
+            truncated: false,
+        })
     }
 
     /// Writes what still fits. A full disk truncates the transcript; it does not stop the process.
     async fn write(&mut self, bytes: &[u8]) {
         let Some(file) = &mut self.file else { return };
-        let fits = usize::try_from(self.left_bytes).map_or(bytes.len(), |left| left.min(bytes.len()));
+        let fits =
+            usize::try_from(self.left_bytes).map_or(bytes.len(), |left| left.min(bytes.len()));
         let written = !self.truncated && file.write_all(&bytes[..fits]).await.is_ok();
         self.left_bytes -= fits as u64;
         self.truncated |= !written || fits < bytes.len();
     }
 
     async fn finish(&mut self) -> io::Result<()> {
-        let Some(file) = &mut self.file else { return Ok(()) };
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
         if self.truncated {
-            file.write_all(b"\n[output beyond this was left out]\n").await?;
+            file.write_all(b"\n[output beyond this was left out]\n")
+                .await?;
         }
         file.flush().await
     }

@@ -9,7 +9,8 @@ use aiws::decimal::Dec;
 use aiws::error::Error;
 use aiws::id::{ApprovalId, AttemptId, EvidenceId, GrantId};
 use aiws::json::Value;
-use aiws::record::{Node, Operation};
+use aiws::object;
+use aiws::record::{Node, NodeKind, Operation, OutcomeStatus};
 use praxis_artifacts::ArtifactProvider;
 use praxis_model::command::{Body, BoundaryIntent};
 use praxis_model::mission::MissionState;
@@ -19,8 +20,12 @@ use crate::adapter::EffectReport;
 
 /// Who does a run's nodes. Runs that no program drives wait for workers and people.
 pub trait Program: Send + Sync {
-    /// Whether this program drives the run. Asked after every event, so it must be quick.
-    fn drives(&self, run: &RunState) -> bool;
+    /// Whether this program drives the run; every run unless a program says otherwise. Asked after every event, so it
+    /// must be quick.
+    fn drives(&self, run: &RunState) -> bool {
+        let _ = run;
+        true
+    }
 
     /// What a TASK node is to have done. Asked when the node can be admitted; after a restart it is asked again for
     /// the adapter of a recorded operation, and then only `adapter` of the answer counts.
@@ -97,4 +102,42 @@ pub enum Conclusion {
         /// What it waits for, for people.
         what: String,
     },
+}
+
+impl EffectPlan {
+    /// An effect without an approval; `amount` in units, `grant_id` as texts.
+    ///
+    /// # Errors
+    ///
+    /// SCHEMA_INVALID where amount or grant id are not well formed.
+    pub fn new(adapter: &str, action: Value, amount: &str, grant_id: &str) -> Result<Self, Error> {
+        Ok(Self {
+            adapter: adapter.to_owned(),
+            action,
+            amount: amount.parse()?,
+            grant_id: grant_id.parse()?,
+            approval_id: None,
+        })
+    }
+}
+
+impl Conclusion {
+    /// The COMPLETED boundary of a node that has nothing to pass on: an empty result, or END's disposition.
+    pub fn completed(node: &Node) -> Self {
+        let result = match node.kind {
+            NodeKind::End => object! { "disposition": "COMPLETED" },
+            _ => object! {},
+        };
+        Self::Boundary(BoundaryIntent {
+            node_id: node.id.clone(),
+            status: OutcomeStatus::Completed,
+            result,
+            artifacts: Vec::new(),
+            criteria: Vec::new(),
+            approvals: Vec::new(),
+            context: Default::default(),
+            cause: None,
+            hold: None,
+        })
+    }
 }

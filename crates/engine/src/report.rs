@@ -35,25 +35,49 @@ impl RunOwner {
     ) -> Result<(), Error> {
         let state = self.current().await?;
         let Some(attempt) = state.attempts.get(attempt_id).cloned() else {
-            return Err(Error::new(Code::NotFound, format!("expected an attempt of this run, found none named {attempt_id}")));
+            return Err(Error::new(
+                Code::NotFound,
+                format!("expected an attempt of this run, found none named {attempt_id}"),
+            ));
         };
         if attempt.status.is_confirmed() {
             return Ok(());
         }
         let stored = self.store(&attempt, report).await;
         let (outcome, actual) = match (&report.outcome, &stored) {
-            (EffectOutcome::Applied { actual }, Ok(_)) => (SettledOutcome::ConfirmedApplied, *actual),
+            (EffectOutcome::Applied { actual }, Ok(_)) => {
+                (SettledOutcome::ConfirmedApplied, *actual)
+            }
             (EffectOutcome::NotApplied, Ok(_)) => (SettledOutcome::ConfirmedNotApplied, Dec::ZERO),
             // Without durable evidence nothing is confirmed.
-            (EffectOutcome::Uncertain { .. }, _) | (_, Err(_)) => (SettledOutcome::Unknown, Dec::ZERO),
+            (EffectOutcome::Uncertain { .. }, _) | (_, Err(_)) => {
+                (SettledOutcome::Unknown, Dec::ZERO)
+            }
         };
         let evidence: Vec<EvidenceId> = stored.ok().into_iter().collect();
-        let said = self.say(capability, &state, &attempt, outcome, actual, evidence.clone()).await;
+        let said = self
+            .say(
+                capability,
+                &state,
+                &attempt,
+                outcome,
+                actual,
+                evidence.clone(),
+            )
+            .await;
         match said {
             Err(error) if outcome != SettledOutcome::Unknown => {
                 tracing::warn!(attempt = %attempt_id, code = error.code().name(), message = %error.message, "a report was refused");
                 let state = self.current().await?;
-                self.say(capability, &state, &attempt, SettledOutcome::Unknown, Dec::ZERO, evidence).await
+                self.say(
+                    capability,
+                    &state,
+                    &attempt,
+                    SettledOutcome::Unknown,
+                    Dec::ZERO,
+                    evidence,
+                )
+                .await
             }
             said => said,
         }
@@ -79,10 +103,25 @@ impl RunOwner {
         let attempt_id = attempt.attempt_id.clone();
         let stored_evidence: BTreeSet<EvidenceId> = evidence.iter().cloned().collect();
         let (capability, body) = if uncertain && capability.is_engine() {
-            let body = Body::Reconcile(Reconcile { run_id, attempt_id, outcome, actual, evidence });
+            let body = Body::Reconcile(Reconcile {
+                run_id,
+                attempt_id,
+                outcome,
+                actual,
+                evidence,
+            });
             (Capability::system(CLASS_LOOKUP)?, body)
         } else {
-            (capability.clone(), Body::Settle(Settle { run_id, attempt_id, outcome, actual, evidence }))
+            (
+                capability.clone(),
+                Body::Settle(Settle {
+                    run_id,
+                    attempt_id,
+                    outcome,
+                    actual,
+                    evidence,
+                }),
+            )
         };
         let engine = capability.is_engine();
         let mut request = own_request(capability, Intent::Command { body })?;
@@ -95,16 +134,22 @@ impl RunOwner {
 
     /// Stores the evidence record and returns its id.
     async fn store(&self, attempt: &Attempt, report: &EffectReport) -> Result<EvidenceId, Error> {
-        let record = aiws::canonical::to_bytes(&report.record(&attempt.operation_id, &attempt.attempt_id));
+        let record =
+            aiws::canonical::to_bytes(&report.record(&attempt.operation_id, &attempt.attempt_id));
         if record.len() as u64 > EVIDENCE_BYTES {
             let found = record.len();
-            return Err(Error::schema("/evidence", format!("expected at most {EVIDENCE_BYTES} bytes, found {found}")));
+            return Err(Error::schema(
+                "/evidence",
+                format!("expected at most {EVIDENCE_BYTES} bytes, found {found}"),
+            ));
         }
         let artifacts = Arc::clone(&self.core.artifacts);
         let owner = Capability::system(CLASS_LOOKUP)?.actor_id().clone();
         // Evidence is kept as long as the ledger that names it.
         let put = move || artifacts.put(&record, "evidence", "application/json", &owner, u64::MAX);
-        let stored = tokio::task::spawn_blocking(put).await.map_err(|_| actor_lost())?;
+        let stored = tokio::task::spawn_blocking(put)
+            .await
+            .map_err(|_| actor_lost())?;
         let artifact = stored.map_err(|error| of_artifact(&error))?;
         evidence_id(&artifact.digest)
     }

@@ -60,7 +60,11 @@ impl Actor for RunActor {
     type State = RunOwner;
     type Arguments = RunOwner;
 
-    async fn pre_start(&self, _: ActorRef<RunMessage>, owner: RunOwner) -> Result<RunOwner, ActorProcessingErr> {
+    async fn pre_start(
+        &self,
+        _: ActorRef<RunMessage>,
+        owner: RunOwner,
+    ) -> Result<RunOwner, ActorProcessingErr> {
         Ok(owner)
     }
 
@@ -71,22 +75,39 @@ impl Actor for RunActor {
         owner: &mut RunOwner,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            RunMessage::Take { request, permit, reply } => {
+            RunMessage::Take {
+                request,
+                permit,
+                reply,
+            } => {
                 let answer = owner.take(&request).await;
-                let answer = answer.map(|done| Claimed { response: done.response, token: done.token });
+                let answer = answer.map(|done| Claimed {
+                    response: done.response,
+                    token: done.token,
+                });
                 // Whoever stopped listening asks again under the same request id.
                 let _ = reply.send(answer);
                 drop(permit);
             }
             RunMessage::Snapshot { reply } => drop(reply.send(owner.current().await)),
-            RunMessage::Recover { expected_epoch, reason } => owner.recover(expected_epoch, reason).await,
+            RunMessage::Recover {
+                expected_epoch,
+                reason,
+            } => owner.recover(expected_epoch, reason).await,
             RunMessage::Park => owner.park().await,
-            RunMessage::Report { capability, attempt_id, report, reply } => {
+            RunMessage::Report {
+                capability,
+                attempt_id,
+                report,
+                reply,
+            } => {
                 let recorded = owner.report(&capability, &attempt_id, &report).await;
                 let _ = reply.send(recorded);
             }
             RunMessage::Planned { step, answer } => owner.planned(step, *answer).await,
-            RunMessage::LookedUp { attempt_id, found } => owner.looked_up(&attempt_id, *found).await,
+            RunMessage::LookedUp { attempt_id, found } => {
+                owner.looked_up(&attempt_id, *found).await
+            }
             RunMessage::Release => owner.release(),
             RunMessage::Tick { moved } => owner.tick(moved, &myself).await,
         }
@@ -102,14 +123,28 @@ impl RunOwner {
     /// An owner that folds its stream when it is first needed.
     pub(crate) fn new(core: Arc<Core>, subject: Subject, kept: RunKept) -> Self {
         let stream = subject.stream();
-        Self { core, subject, stream, kept, state: None, epoch: None, blocked: None, schedule: Schedule::default() }
+        Self {
+            core,
+            subject,
+            stream,
+            kept,
+            state: None,
+            epoch: None,
+            blocked: None,
+            schedule: Schedule::default(),
+        }
     }
 
     /// Takes one command: replays first (stage 3), then facts, decision, append, swap.
     pub(crate) async fn take(&mut self, request: &Request) -> Result<Done, Error> {
         request.capability.authenticated()?;
         let mission = self.subject.mission_id.clone();
-        let seen = self.core.replayed(&mission, &request.capability, request.request_id.as_ref(), &request.digest)?;
+        let seen = self.core.replayed(
+            &mission,
+            &request.capability,
+            request.request_id.as_ref(),
+            &request.digest,
+        )?;
         if let Some(event) = seen {
             return self.replay(request, &event).await;
         }
@@ -135,13 +170,34 @@ impl RunOwner {
 
     /// Hops 2 to 5 for a command with its facts.
     async fn decide(&mut self, state: &Arc<RunState>, gathered: Gathered) -> Result<Taken, Error> {
-        let Gathered { command, facts, bytes, token } = gathered;
+        let Gathered {
+            command,
+            facts,
+            bytes,
+            token,
+        } = gathered;
         let decision = decide::run(state, &command, &facts)?;
-        let event = link(self.subject.clone(), state.head, &command, &decision, &facts, facts.now_ms, Some(state.epoch));
-        let sealed = Arc::new(seal(event).map_err(|error| Error::new(error.code(), error.to_string()))?);
+        let event = link(
+            self.subject.clone(),
+            state.head,
+            &command,
+            &decision,
+            &facts,
+            facts.now_ms,
+            Some(state.epoch),
+        );
+        let sealed =
+            Arc::new(seal(event).map_err(|error| Error::new(error.code(), error.to_string()))?);
         // Folded before it is written: an event that cannot be folded never reaches the disk.
-        let next = evolve::run(RunState::clone(state), &sealed.event, &sealed.hash).map_err(unfoldable)?;
-        let conditions = commit::conditions(&self.subject, Some(state.epoch), &command, &decision, &facts.actor_id);
+        let next =
+            evolve::run(RunState::clone(state), &sealed.event, &sealed.hash).map_err(unfoldable)?;
+        let conditions = commit::conditions(
+            &self.subject,
+            Some(state.epoch),
+            &command,
+            &decision,
+            &facts.actor_id,
+        );
         match commit::append(&self.core, &sealed, conditions).await {
             Outcome::Committed => Ok(Taken::Done(Box::new(self.swap(sealed, next, token, bytes)))),
             Outcome::Replayed(event) => Ok(Taken::Replayed(event)),
@@ -166,7 +222,10 @@ impl RunOwner {
         bytes: gather::Copies,
         error: &praxis_journal::StoreError,
     ) -> Result<Taken, Error> {
-        tracing::warn!(code = error.code().name(), "an append is in doubt; the run is folded again");
+        tracing::warn!(
+            code = error.code().name(),
+            "an append is in doubt; the run is folded again"
+        );
         self.state = None;
         let state = self.current().await?;
         if state.head.hash == sealed.hash {
@@ -176,7 +235,13 @@ impl RunOwner {
     }
 
     /// Hop 5: the new state is swapped in and published; the caller replies.
-    fn swap(&mut self, sealed: Arc<Sealed>, next: RunState, token: Option<ClaimToken>, bytes: gather::Copies) -> Done {
+    fn swap(
+        &mut self,
+        sealed: Arc<Sealed>,
+        next: RunState,
+        token: Option<ClaimToken>,
+        bytes: gather::Copies,
+    ) -> Done {
         let next = Arc::new(next);
         self.install(&next);
         if sealed.event.kind == CommandType::RecoverOwnership {
@@ -185,7 +250,15 @@ impl RunOwner {
         }
         commit::pass(&self.core, &sealed, Point::BeforeReply);
         let (revision, result) = (sealed.event.revision.get(), sealed.event.result.clone());
-        Done { response: Response { event: Some(sealed), revision, result }, token, bytes }
+        Done {
+            response: Response {
+                event: Some(sealed),
+                revision,
+                result,
+            },
+            token,
+            bytes,
+        }
     }
 
     fn install(&mut self, state: &Arc<RunState>) {
@@ -199,7 +272,10 @@ impl RunOwner {
     /// The answer to a request that was committed before (T-24: a claim's token only while the claim is live).
     async fn replay(&mut self, request: &Request, sealed: &Sealed) -> Result<Done, Error> {
         if sealed.event.request_digest != request.digest {
-            return Err(request.request_id.as_ref().map_or_else(actor_lost, crate::core::other_material));
+            return Err(request
+                .request_id
+                .as_ref()
+                .map_or_else(actor_lost, crate::core::other_material));
         }
         let token = match &sealed.event.command {
             Body::ClaimDelivery(body) => {
@@ -209,7 +285,15 @@ impl RunOwner {
             _ => None,
         };
         let (revision, result) = (sealed.event.revision.get(), sealed.event.result.clone());
-        Ok(Done { response: Response { event: None, revision, result }, token, bytes: gather::Copies::new() })
+        Ok(Done {
+            response: Response {
+                event: None,
+                revision,
+                result,
+            },
+            token,
+            bytes: gather::Copies::new(),
+        })
     }
 
     /// The token of a live claim that the same request made; none once the claim ended.
@@ -219,14 +303,29 @@ impl RunOwner {
         delivery_id: &aiws::id::DeliveryId,
         request: &Request,
     ) -> Result<Option<ClaimToken>, Error> {
-        let Some(delivery) = state.deliveries.get(delivery_id) else { return Ok(None) };
-        let Some(claim) = delivery.record.claim.as_ref().filter(|claim| claim.end.is_none()) else { return Ok(None) };
+        let Some(delivery) = state.deliveries.get(delivery_id) else {
+            return Ok(None);
+        };
+        let Some(claim) = delivery
+            .record
+            .claim
+            .as_ref()
+            .filter(|claim| claim.end.is_none())
+        else {
+            return Ok(None);
+        };
         let live = delivery.record.state == DeliveryState::Claimed
             && claim.owner_epoch.get() == state.epoch
             && self.core.now_ms().max(state.last_ms) < claim.expires_at_ms.get();
         let principal = request.capability.actor_id();
         let (generation, epoch) = (claim.generation.get(), claim.owner_epoch.get());
-        let token = self.core.token(delivery_id, generation, epoch, principal, request.request_id.as_ref())?;
+        let token = self.core.token(
+            delivery_id,
+            generation,
+            epoch,
+            principal,
+            request.request_id.as_ref(),
+        )?;
         Ok(Some(token).filter(|token| live && token.fingerprint().ct_eq(&claim.token_hash)))
     }
 
@@ -240,7 +339,9 @@ impl RunOwner {
             return Ok(Arc::clone(state));
         }
         let (core, subject) = (Arc::clone(&self.core), self.subject.clone());
-        let folded = tokio::task::spawn_blocking(move || fold(&core, &subject)).await.map_err(|_| actor_lost())??;
+        let folded = tokio::task::spawn_blocking(move || fold(&core, &subject))
+            .await
+            .map_err(|_| actor_lost())??;
         if let Some(epoch) = self.epoch
             && epoch != folded.epoch
         {
@@ -257,7 +358,10 @@ impl RunOwner {
     fn may_act(&self, request: &Request) -> Result<(), Error> {
         let recovery = match &request.what {
             What::Strict(command) => command.body.kind() == CommandType::RecoverOwnership,
-            What::Intent { intent: Intent::Command { body }, .. } => body.kind() == CommandType::RecoverOwnership,
+            What::Intent {
+                intent: Intent::Command { body },
+                ..
+            } => body.kind() == CommandType::RecoverOwnership,
             What::Intent { .. } => false,
         };
         match &self.blocked {
@@ -278,7 +382,11 @@ impl RunOwner {
 
     /// Whether another owner took over.
     fn is_deposed(&self) -> bool {
-        self.state.is_none() && self.blocked.as_ref().is_some_and(|error| error.code() == Code::StaleOwner)
+        self.state.is_none()
+            && self
+                .blocked
+                .as_ref()
+                .is_some_and(|error| error.code() == Code::StaleOwner)
     }
 
     /// Takes the run over from a dead owner (T-15): SYSTEM with the host's recovery authority.
@@ -320,7 +428,6 @@ impl RunOwner {
         let request = own_request(Capability::system(class)?, intent)?;
         self.take(&request).await
     }
-
 }
 
 /// What became of one round of deciding.
@@ -333,13 +440,24 @@ enum Taken {
 /// A request of the engine itself.
 pub(crate) fn own_request(capability: Capability, intent: Intent) -> Result<Request, Error> {
     let digest = aiws::canonical::digest_of(&intent)?;
-    let what = What::Intent { intent, draft: None };
-    Ok(Request { capability, request_id: None, digest, what, stored_evidence: Default::default() })
+    let what = What::Intent {
+        intent,
+        draft: None,
+    };
+    Ok(Request {
+        capability,
+        request_id: None,
+        digest,
+        what,
+        stored_evidence: Default::default(),
+    })
 }
 
 /// Folds a run's stream over the event that admitted it.
 fn fold(core: &Core, subject: &Subject) -> Result<RunState, Error> {
-    let (stream, store) = (subject.stream(), |error: praxis_journal::StoreError| of_store(&error));
+    let (stream, store) = (subject.stream(), |error: praxis_journal::StoreError| {
+        of_store(&error)
+    });
     let events = core.journal.stream(&stream).map_err(store)?;
     let opening = match events.first() {
         Some(first) => Some(first.event.prev_hash),
@@ -350,7 +468,9 @@ fn fold(core: &Core, subject: &Subject) -> Result<RunState, Error> {
         Some(hash) => core.journal.find_event(&mission, &hash).map_err(store)?,
         None => None,
     };
-    let Some(sequence) = sequence else { return Err(crate::engine::no_such_run(subject)) };
+    let Some(sequence) = sequence else {
+        return Err(crate::engine::no_such_run(subject));
+    };
     let admission = core.read(sequence)?;
     let mut state = RunState::admitted(&admission.event, &admission.hash).map_err(unfoldable)?;
     for sealed in &events {
@@ -361,7 +481,10 @@ fn fold(core: &Core, subject: &Subject) -> Result<RunState, Error> {
 
 /// An event that the model cannot fold: nothing was changed, and nothing can be decided on.
 fn unfoldable(illegal: praxis_model::evolve::IllegalEvent) -> Error {
-    Error::new(Code::InternalStore, format!("{illegal}; run verify and report what it says"))
+    Error::new(
+        Code::InternalStore,
+        format!("{illegal}; run verify and report what it says"),
+    )
 }
 
 fn deposed(own: u64, found: u64) -> Error {

@@ -10,11 +10,12 @@ use aiws::decimal::{Dec, DecPlus};
 use aiws::error::{Code, Error};
 use aiws::id::{AttemptId, DeliveryId, HoldId, NodeId, OperationId};
 use aiws::record::{
-    AdmissionProposal, HoldDecision, HoldReason, HoldScope, HoldScopeKind, HoldState, Node, Ref, SettledOutcome,
+    AdmissionProposal, HoldDecision, HoldReason, HoldScope, HoldScopeKind, HoldState, Node, Ref,
+    SettledOutcome,
 };
 use praxis_model::command::{
-    AcknowledgeDelivery, AdmitIntent, Body, ClaimDelivery, CompleteRun, HoldProposal, Intent, PlaceHold, Reconcile,
-    Settle,
+    AcknowledgeDelivery, AdmitIntent, Body, ClaimDelivery, CompleteRun, HoldProposal, Intent,
+    PlaceHold, Reconcile, Settle,
 };
 use praxis_model::plan::{self, Step};
 use praxis_model::run::RunState;
@@ -55,16 +56,26 @@ impl Schedule {
     /// After a recovery everything is looked at anew.
     pub(crate) fn forget(&mut self) {
         let ticking = self.ticking;
-        *self = Self { ticking, ..Self::default() };
+        *self = Self {
+            ticking,
+            ..Self::default()
+        };
     }
 }
 
 impl RunOwner {
     /// Puts a tick in the own mailbox, behind what waits there, if there may be something to do.
     pub(crate) fn reschedule(&mut self, myself: &ActorRef<RunMessage>) {
-        let Some(state) = self.in_memory() else { return };
-        let fresh = self.schedule.seen_revision != Some(state.head.revision.get()) || self.schedule.again;
-        if !fresh || self.schedule.ticking || self.schedule.asking.is_some() || !self.may_schedule(&state) {
+        let Some(state) = self.in_memory() else {
+            return;
+        };
+        let fresh =
+            self.schedule.seen_revision != Some(state.head.revision.get()) || self.schedule.again;
+        if !fresh
+            || self.schedule.ticking
+            || self.schedule.asking.is_some()
+            || !self.may_schedule(&state)
+        {
             return;
         }
         self.schedule.ticking = myself.cast(RunMessage::Tick { moved: false }).is_ok();
@@ -75,7 +86,9 @@ impl RunOwner {
         // A notice from outside is no tick of our own, but it does for one.
         self.schedule.ticking = false;
         self.schedule.again = false;
-        let Ok(state) = self.current().await else { return };
+        let Ok(state) = self.current().await else {
+            return;
+        };
         if moved || self.schedule.seen_revision != Some(state.head.revision.get()) {
             self.schedule.stalled.clear();
         }
@@ -83,7 +96,9 @@ impl RunOwner {
         if self.schedule.asking.is_some() || !self.may_schedule(&state) {
             return;
         }
-        let Some(step) = self.next_step(&state) else { return };
+        let Some(step) = self.next_step(&state) else {
+            return;
+        };
         if let Err(error) = self.perform(&state, &step, myself).await {
             self.stall(&state, step, &error).await;
         }
@@ -95,7 +110,9 @@ impl RunOwner {
             self.schedule.asking = None;
         }
         self.schedule.again = true;
-        let Ok(state) = self.current().await else { return };
+        let Ok(state) = self.current().await else {
+            return;
+        };
         if !self.may_schedule(&state) || !self.plan(&state).contains(&step) {
             return;
         }
@@ -113,7 +130,9 @@ impl RunOwner {
     pub(crate) async fn looked_up(&mut self, attempt_id: &AttemptId, found: Lookup) {
         self.schedule.again = true;
         match found {
-            Lookup::Conclusive(report) if !matches!(report.outcome, EffectOutcome::Uncertain { .. }) => {
+            Lookup::Conclusive(report)
+                if !matches!(report.outcome, EffectOutcome::Uncertain { .. }) =>
+            {
                 let recorded = match Capability::system(CLASS_LOOKUP) {
                     Ok(capability) => self.report(&capability, attempt_id, &report).await,
                     Err(error) => Err(error),
@@ -122,14 +141,20 @@ impl RunOwner {
                     tracing::warn!(attempt = %attempt_id, code = error.code().name(), "a look-up was not recorded");
                 }
             }
-            Lookup::Conclusive(_) => tracing::info!(attempt = %attempt_id, "a look-up was uncertain itself"),
-            Lookup::Inconclusive { why } => tracing::info!(attempt = %attempt_id, why, "a look-up found nothing"),
+            Lookup::Conclusive(_) => {
+                tracing::info!(attempt = %attempt_id, "a look-up was uncertain itself")
+            }
+            Lookup::Inconclusive { why } => {
+                tracing::info!(attempt = %attempt_id, why, "a look-up found nothing")
+            }
         }
     }
 
     /// Keeps one RESTART hold open over a run whose owners fail too often (T-21).
     pub(crate) async fn park(&mut self) {
-        let Ok(state) = self.current().await else { return };
+        let Ok(state) = self.current().await else {
+            return;
+        };
         if state.lifecycle.is_terminal() {
             return;
         }
@@ -167,7 +192,8 @@ impl RunOwner {
                 // As long as this process has the call in flight, nothing is lost (T-18).
                 Step::Lookup { attempt_id } | Step::SettleLostRead { attempt_id } => {
                     self.core.work.has(&self.subject, attempt_id)
-                        || (matches!(step, Step::Lookup { .. }) && self.schedule.looked_up.contains(attempt_id))
+                        || (matches!(step, Step::Lookup { .. })
+                            && self.schedule.looked_up.contains(attempt_id))
                 }
                 _ => false,
             };
@@ -175,18 +201,32 @@ impl RunOwner {
         })
     }
 
-    async fn perform(&mut self, state: &Arc<RunState>, step: &Step, myself: &ActorRef<RunMessage>) -> Result<(), Error> {
+    async fn perform(
+        &mut self,
+        state: &Arc<RunState>,
+        step: &Step,
+        myself: &ActorRef<RunMessage>,
+    ) -> Result<(), Error> {
         match step {
             Step::Receive { delivery_id } => self.receive(state, delivery_id).await,
             Step::Admit { node_id } if !node(state, node_id)?.kind.runs_work() => {
-                let admit = AdmitIntent { node_id: node_id.clone(), admission_ref: None };
-                self.own(CLASS_SCHEDULER, Intent::Admit(admit)).await.map(drop)
+                let admit = AdmitIntent {
+                    node_id: node_id.clone(),
+                    admission_ref: None,
+                };
+                self.own(CLASS_SCHEDULER, Intent::Admit(admit))
+                    .await
+                    .map(drop)
             }
             Step::Admit { node_id } | Step::Conclude { node_id } => {
                 self.ask_program(state, step, node_id, myself);
                 Ok(())
             }
-            Step::Dispatch { node_id, operation_id, attempt_id } => match self.adapter_of(operation_id) {
+            Step::Dispatch {
+                node_id,
+                operation_id,
+                attempt_id,
+            } => match self.adapter_of(operation_id) {
                 Some(adapter) => self.dispatch(node_id, attempt_id, adapter?).await,
                 None => {
                     self.ask_program(state, step, node_id, myself);
@@ -196,10 +236,13 @@ impl RunOwner {
             Step::Lookup { attempt_id } => self.look_up(state, attempt_id, step, myself),
             Step::ReturnPrepared { attempt_id } => {
                 // The ledger itself shows that it was never dispatched (T-19).
-                self.settle(state, attempt_id, SettledOutcome::ConfirmedNotApplied).await
+                self.settle(state, attempt_id, SettledOutcome::ConfirmedNotApplied)
+                    .await
             }
             Step::Retry { operation_id } => {
-                let retry = Intent::RetryOperation { operation_id: operation_id.clone() };
+                let retry = Intent::RetryOperation {
+                    operation_id: operation_id.clone(),
+                };
                 self.own(CLASS_SCHEDULER, retry).await.map(drop)
             }
             Step::SettleLostRead { attempt_id } => self.settle_lost_read(state, attempt_id).await,
@@ -208,24 +251,42 @@ impl RunOwner {
                     run_id: run_of(state)?,
                     owner_epoch: Dec::from_u64(state.epoch),
                 });
-                self.own(CLASS_SCHEDULER, Intent::Command { body }).await.map(drop)
+                self.own(CLASS_SCHEDULER, Intent::Command { body })
+                    .await
+                    .map(drop)
             }
             // A person asked for the cancellation and a person ends it.
-            Step::FinishCancel => Err(Error::new(Code::HumanRequired, "expected a person to finish the cancellation")),
+            Step::FinishCancel => Err(Error::new(
+                Code::HumanRequired,
+                "expected a person to finish the cancellation",
+            )),
         }
     }
 
     /// Claims and acknowledges a delivery in the engine's own name.
-    async fn receive(&mut self, state: &Arc<RunState>, delivery_id: &DeliveryId) -> Result<(), Error> {
-        let body = Body::ClaimDelivery(ClaimDelivery { delivery_id: delivery_id.clone(), lease_ms: None });
-        let request = own_request(Capability::system(CLASS_SCHEDULER)?, Intent::Command { body })?;
+    async fn receive(
+        &mut self,
+        state: &Arc<RunState>,
+        delivery_id: &DeliveryId,
+    ) -> Result<(), Error> {
+        let body = Body::ClaimDelivery(ClaimDelivery {
+            delivery_id: delivery_id.clone(),
+            lease_ms: None,
+        });
+        let request = own_request(
+            Capability::system(CLASS_SCHEDULER)?,
+            Intent::Command { body },
+        )?;
         let token = match self.live_token(state, delivery_id, &request)? {
             Some(token) => Some(token),
             None => self.take(&request).await?.token,
         };
         let state = self.current().await?;
         let (Some(token), Some(delivery)) = (token, state.deliveries.get(delivery_id)) else {
-            return Err(Error::new(Code::DeliveryState, "expected a live claim of the engine, found none"));
+            return Err(Error::new(
+                Code::DeliveryState,
+                "expected a live claim of the engine, found none",
+            ));
         };
         let body = Body::AcknowledgeDelivery(AcknowledgeDelivery {
             delivery_id: delivery_id.clone(),
@@ -233,15 +294,35 @@ impl RunOwner {
             claim_token: token.fingerprint(),
             generation: DecPlus::new(Dec::from(delivery.record.generation))?,
         });
-        self.own(CLASS_SCHEDULER, Intent::Command { body }).await.map(drop)
+        self.own(CLASS_SCHEDULER, Intent::Command { body })
+            .await
+            .map(drop)
     }
 
     /// Makes the attempt's DISPATCHED durable, then starts its worker (FV-EFF.1).
-    async fn dispatch(&mut self, node_id: &NodeId, attempt_id: &AttemptId, adapter: Arc<dyn Adapter>) -> Result<(), Error> {
-        let done = self.own(CLASS_SCHEDULER, Intent::DispatchNode { node_id: node_id.clone() }).await?;
+    async fn dispatch(
+        &mut self,
+        node_id: &NodeId,
+        attempt_id: &AttemptId,
+        adapter: Arc<dyn Adapter>,
+    ) -> Result<(), Error> {
+        let done = self
+            .own(
+                CLASS_SCHEDULER,
+                Intent::DispatchNode {
+                    node_id: node_id.clone(),
+                },
+            )
+            .await?;
         let state = self.current().await?;
         if let Some(call) = effects::call_of(&self.core, &state, attempt_id, &done.bytes) {
-            effects::start(&self.core, &self.subject, Arc::clone(&self.kept.fence), adapter, call);
+            effects::start(
+                &self.core,
+                &self.subject,
+                Arc::clone(&self.kept.fence),
+                adapter,
+                call,
+            );
         }
         Ok(())
     }
@@ -255,7 +336,10 @@ impl RunOwner {
     ) -> Result<(), Error> {
         let call = effects::call_of(&self.core, state, attempt_id, &Default::default());
         let Some(mut call) = call else {
-            return Err(Error::new(Code::NotFound, "expected the attempt to belong to a node, found none"));
+            return Err(Error::new(
+                Code::NotFound,
+                "expected the attempt to belong to a node, found none",
+            ));
         };
         call.inputs.clear();
         let Some(adapter) = self.adapter_of(&call.operation_id) else {
@@ -281,12 +365,22 @@ impl RunOwner {
             actual: Dec::ZERO,
             evidence: Vec::new(),
         });
-        self.own(CLASS_SCHEDULER, Intent::Command { body }).await.map(drop)
+        self.own(CLASS_SCHEDULER, Intent::Command { body })
+            .await
+            .map(drop)
     }
 
     /// The contract's rule: not applied, the full reservation spent, never refunded (T-20).
-    async fn settle_lost_read(&mut self, state: &RunState, attempt_id: &AttemptId) -> Result<(), Error> {
-        let reserved = state.attempts.get(attempt_id).map(|attempt| attempt.reserved).unwrap_or_default();
+    async fn settle_lost_read(
+        &mut self,
+        state: &RunState,
+        attempt_id: &AttemptId,
+    ) -> Result<(), Error> {
+        let reserved = state
+            .attempts
+            .get(attempt_id)
+            .map(|attempt| attempt.reserved)
+            .unwrap_or_default();
         let body = Body::Reconcile(Reconcile {
             run_id: run_of(state)?,
             attempt_id: attempt_id.clone(),
@@ -294,27 +388,57 @@ impl RunOwner {
             actual: reserved,
             evidence: Vec::new(),
         });
-        self.own(CLASS_LOST_READ_RULE, Intent::Command { body }).await.map(drop)
+        self.own(CLASS_LOST_READ_RULE, Intent::Command { body })
+            .await
+            .map(drop)
     }
 
-    fn ask_program(&mut self, state: &Arc<RunState>, step: &Step, node_id: &NodeId, myself: &ActorRef<RunMessage>) {
-        let (Some(program), Ok(node)) = (self.core.drives(state), node(state, node_id)) else { return };
+    fn ask_program(
+        &mut self,
+        state: &Arc<RunState>,
+        step: &Step,
+        node_id: &NodeId,
+        myself: &ActorRef<RunMessage>,
+    ) {
+        let (Some(program), Ok(node)) = (self.core.drives(state), node(state, node_id)) else {
+            return;
+        };
         self.schedule.asking = Some(step.clone());
-        ask::program(&self.core, program, Arc::clone(state), node.clone(), step.clone(), myself.clone());
+        ask::program(
+            &self.core,
+            program,
+            Arc::clone(state),
+            node.clone(),
+            step.clone(),
+            myself.clone(),
+        );
     }
 
     /// Goes on with a step for which the program named the effect.
-    async fn with_effect(&mut self, state: &Arc<RunState>, step: &Step, effect: EffectPlan) -> Result<(), Error> {
+    async fn with_effect(
+        &mut self,
+        state: &Arc<RunState>,
+        step: &Step,
+        effect: EffectPlan,
+    ) -> Result<(), Error> {
         let adapter = self.registered(&effect.adapter)?;
         match step {
             Step::Admit { node_id } => self.admit(state, node_id, &adapter, effect).await,
-            Step::Dispatch { node_id, operation_id, attempt_id } => {
-                self.schedule.adapters.insert(operation_id.clone(), effect.adapter);
+            Step::Dispatch {
+                node_id,
+                operation_id,
+                attempt_id,
+            } => {
+                self.schedule
+                    .adapters
+                    .insert(operation_id.clone(), effect.adapter);
                 self.dispatch(node_id, attempt_id, adapter).await
             }
             Step::Lookup { attempt_id } => {
                 if let Some(attempt) = state.attempts.get(attempt_id) {
-                    self.schedule.adapters.insert(attempt.operation_id.clone(), effect.adapter);
+                    self.schedule
+                        .adapters
+                        .insert(attempt.operation_id.clone(), effect.adapter);
                 }
                 // The next tick finds the step again, and its adapter now.
                 Ok(())
@@ -344,10 +468,16 @@ impl RunOwner {
             amount: effect.amount,
             limit_scopes: Vec::new(),
         };
-        let admit = AdmitIntent { node_id: node_id.clone(), admission_ref: Some(admission_ref.clone()) };
+        let admit = AdmitIntent {
+            node_id: node_id.clone(),
+            admission_ref: Some(admission_ref.clone()),
+        };
         let mut request = own_request(Capability::system(CLASS_SCHEDULER)?, Intent::Admit(admit))?;
         if let What::Intent { draft, .. } = &mut request.what {
-            *draft = Some(Draft { admission_ref, proposal });
+            *draft = Some(Draft {
+                admission_ref,
+                proposal,
+            });
         }
         self.take(&request).await?;
         self.schedule.adapters.insert(operation_id, effect.adapter);
@@ -357,12 +487,23 @@ impl RunOwner {
     /// Goes on with a node for which the program said what follows.
     async fn with_conclusion(&mut self, step: &Step, conclusion: Conclusion) -> Result<(), Error> {
         match conclusion {
-            Conclusion::Boundary(boundary) => self.own(CLASS_SCHEDULER, Intent::Boundary(boundary)).await.map(drop),
+            Conclusion::Boundary(boundary) => self
+                .own(CLASS_SCHEDULER, Intent::Boundary(boundary))
+                .await
+                .map(drop),
             Conclusion::Command(body) if table::row(body.kind()).stream == StreamKind::Mission => {
-                let request = own_request(Capability::system(CLASS_SCHEDULER)?, Intent::Command { body })?;
-                ask::mission_command(&self.core, &self.subject.mission_id, request).await.map(drop)
+                let request = own_request(
+                    Capability::system(CLASS_SCHEDULER)?,
+                    Intent::Command { body },
+                )?;
+                ask::mission_command(&self.core, &self.subject.mission_id, request)
+                    .await
+                    .map(drop)
             }
-            Conclusion::Command(body) => self.own(CLASS_SCHEDULER, Intent::Command { body }).await.map(drop),
+            Conclusion::Command(body) => self
+                .own(CLASS_SCHEDULER, Intent::Command { body })
+                .await
+                .map(drop),
             Conclusion::Wait { what } => {
                 tracing::debug!(what, "a node waits");
                 self.remember(step.clone());
@@ -388,7 +529,12 @@ impl RunOwner {
         if !launches {
             return;
         }
-        let hold_id = HoldId::from(derived(&self.stream, state.head.revision.get() + 1, "hold", 0));
+        let hold_id = HoldId::from(derived(
+            &self.stream,
+            state.head.revision.get() + 1,
+            "hold",
+            0,
+        ));
         if let Err(error) = self.hold(state, hold_id, reason).await {
             tracing::warn!(code = error.code().name(), message = %error.message, "a hold was refused");
         }
@@ -401,13 +547,24 @@ impl RunOwner {
         }
     }
 
-    async fn hold(&mut self, state: &RunState, hold_id: HoldId, reason: HoldReason) -> Result<(), Error> {
+    async fn hold(
+        &mut self,
+        state: &RunState,
+        hold_id: HoldId,
+        reason: HoldReason,
+    ) -> Result<(), Error> {
         let run = run_of(state)?;
         let bound = state.config.scope_bindings.iter().find(|binding| {
             binding.kind == HoldScopeKind::Run && binding.scope_ref.id.as_str() == run.as_str()
         });
         let one = Dec::from_u64(1);
-        let scope_ref = bound.map_or_else(|| Ref { id: run.as_id(), revision: one }, |found| found.scope_ref.clone());
+        let scope_ref = bound.map_or_else(
+            || Ref {
+                id: run.as_id(),
+                revision: one,
+            },
+            |found| found.scope_ref.clone(),
+        );
         let proposal = HoldProposal {
             hold_id,
             scope: HoldScope {
@@ -422,19 +579,33 @@ impl RunOwner {
             stop_disposition: Vec::new(),
         };
         let body = Body::PlaceHold(PlaceHold { hold: proposal });
-        self.own(CLASS_SCHEDULER, Intent::Command { body }).await.map(drop)
+        self.own(CLASS_SCHEDULER, Intent::Command { body })
+            .await
+            .map(drop)
     }
 
     /// The adapter of an operation that this process knows; none where the program has to be asked.
     fn adapter_of(&self, operation: &OperationId) -> Option<Result<Arc<dyn Adapter>, Error>> {
-        self.schedule.adapters.get(operation).map(|name| self.registered(name))
+        self.schedule
+            .adapters
+            .get(operation)
+            .map(|name| self.registered(name))
     }
 
     fn registered(&self, name: &str) -> Result<Arc<dyn Adapter>, Error> {
         let adapter = self.core.adapters.get(name).cloned();
         adapter.ok_or_else(|| {
-            let known = self.core.adapters.keys().cloned().collect::<Vec<_>>().join(", ");
-            Error::new(Code::NotFound, format!("expected a registered adapter ({known}), found {name:?}"))
+            let known = self
+                .core
+                .adapters
+                .keys()
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", ");
+            Error::new(
+                Code::NotFound,
+                format!("expected a registered adapter ({known}), found {name:?}"),
+            )
         })
     }
 }
@@ -442,9 +613,18 @@ impl RunOwner {
 fn node<'a>(state: &'a RunState, node_id: &NodeId) -> Result<&'a Node, Error> {
     let graph = state.graph.as_deref();
     let found = graph.and_then(|graph| graph.nodes.iter().find(|node| node.id == *node_id));
-    found.ok_or_else(|| Error::new(Code::NotFound, format!("expected a node of the graph, found {node_id}")))
+    found.ok_or_else(|| {
+        Error::new(
+            Code::NotFound,
+            format!("expected a node of the graph, found {node_id}"),
+        )
+    })
 }
 
 fn run_of(state: &RunState) -> Result<aiws::id::RunId, Error> {
-    state.subject.run_id.clone().ok_or_else(|| Error::new(Code::InternalStore, "expected a run's state, found none"))
+    state
+        .subject
+        .run_id
+        .clone()
+        .ok_or_else(|| Error::new(Code::InternalStore, "expected a run's state, found none"))
 }

@@ -20,17 +20,29 @@ impl praxis_journal::Clock for StoreClock {
 }
 
 /// Opens the store, or creates it where there is none and the options say so.
-pub(crate) async fn open(path: &Path, options: &Options, clock: Arc<StoreClock>) -> Result<Journal, EngineError> {
-    let mut journal = praxis_journal::Options { clock, read_only: options.read_only, ..Default::default() };
+pub(crate) async fn open(
+    path: &Path,
+    options: &Options,
+    clock: Arc<StoreClock>,
+) -> Result<Journal, EngineError> {
+    let mut journal = praxis_journal::Options {
+        clock,
+        read_only: options.read_only,
+        ..Default::default()
+    };
     if let Some(segment_bytes) = options.segment_bytes {
         journal.segment_bytes = segment_bytes;
     }
     let (path, create) = (path.to_owned(), options.create && !options.read_only);
     let opened = tokio::task::spawn_blocking(move || match Journal::open(&path, &journal) {
-        Err(error) if create && error.code() == Code::StoreNotFound => Journal::create(&path, &journal),
+        Err(error) if create && error.code() == Code::StoreNotFound => {
+            Journal::create(&path, &journal)
+        }
         opened => opened,
     });
-    let opened = opened.await.map_err(|error| EngineError::Actor(error.to_string()))?;
+    let opened = opened
+        .await
+        .map_err(|error| EngineError::Actor(error.to_string()))?;
     Ok(opened?)
 }
 
@@ -38,6 +50,8 @@ pub(crate) async fn open(path: &Path, options: &Options, clock: Arc<StoreClock>)
 pub(crate) async fn close(journal: &Journal) -> Result<(), EngineError> {
     let journal = journal.clone();
     let closed = tokio::task::spawn_blocking(move || journal.close());
-    let closed = closed.await.map_err(|error| EngineError::Actor(error.to_string()))?;
+    let closed = closed
+        .await
+        .map_err(|error| EngineError::Actor(error.to_string()))?;
     Ok(closed?)
 }

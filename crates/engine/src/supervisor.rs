@@ -24,9 +24,15 @@ use crate::run_actor::{RunActor, RunOwner};
 /// What the supervisor is sent.
 pub(crate) enum SupervisorMessage {
     /// Start a run's owner unless there is one.
-    EnsureRun { subject: Subject, reply: Reply<RunEntry> },
+    EnsureRun {
+        subject: Subject,
+        reply: Reply<RunEntry>,
+    },
     /// Start a mission's owner unless there is one.
-    EnsureMission { mission_id: MissionId, reply: Reply<MissionEntry> },
+    EnsureMission {
+        mission_id: MissionId,
+        reply: Reply<MissionEntry>,
+    },
     /// Stop every child, one after the other in order, after what it has in hand; then answer.
     StopAll { reply: oneshot::Sender<()> },
 }
@@ -63,8 +69,16 @@ impl Actor for Supervisor {
     type State = Children;
     type Arguments = Arc<Core>;
 
-    async fn pre_start(&self, _: ActorRef<SupervisorMessage>, core: Arc<Core>) -> Result<Children, ActorProcessingErr> {
-        Ok(Children { core, runs: BTreeMap::new(), missions: BTreeMap::new() })
+    async fn pre_start(
+        &self,
+        _: ActorRef<SupervisorMessage>,
+        core: Arc<Core>,
+    ) -> Result<Children, ActorProcessingErr> {
+        Ok(Children {
+            core,
+            runs: BTreeMap::new(),
+            missions: BTreeMap::new(),
+        })
     }
 
     async fn handle(
@@ -110,11 +124,18 @@ impl Actor for Supervisor {
 }
 
 impl Children {
-    async fn ensure_run(&mut self, myself: &ActorRef<SupervisorMessage>, subject: &Subject) -> Result<RunEntry, Error> {
+    async fn ensure_run(
+        &mut self,
+        myself: &ActorRef<SupervisorMessage>,
+        subject: &Subject,
+    ) -> Result<RunEntry, Error> {
         if self.core.is_closing() {
             return Err(closing());
         }
-        if self.runs.get(subject).is_some_and(|child| child.cell.is_some())
+        if self
+            .runs
+            .get(subject)
+            .is_some_and(|child| child.cell.is_some())
             && let Some(entry) = self.core.directory.run(subject)
         {
             return Ok(entry);
@@ -123,17 +144,25 @@ impl Children {
             return Err(no_such_run(subject));
         };
         let known = self.runs.contains_key(subject);
-        let child = self.runs.entry(subject.clone()).or_insert_with(|| RunChild {
-            cell: None,
-            kept: RunKept::new(epoch),
-            failed_ms: Vec::new(),
-            unclean: false,
-            parked: false,
-        });
+        let child = self
+            .runs
+            .entry(subject.clone())
+            .or_insert_with(|| RunChild {
+                cell: None,
+                kept: RunKept::new(epoch),
+                failed_ms: Vec::new(),
+                unclean: false,
+                parked: false,
+            });
         // An owner of an earlier boot that left its marker is as dead as one that failed here (T-16).
         let unclean = child.unclean || (!known && unreleased);
-        let reason = if known { "the run's owner failed" } else { "the engine ended without letting the run go" };
-        self.start_run(myself, subject, unclean.then_some((epoch, reason)), false).await
+        let reason = if known {
+            "the run's owner failed"
+        } else {
+            "the engine ended without letting the run go"
+        };
+        self.start_run(myself, subject, unclean.then_some((epoch, reason)), false)
+            .await
     }
 
     /// Starts an owner; with `recover`, its first message is to take the run over from the owner of that epoch.
@@ -144,20 +173,32 @@ impl Children {
         recover: Option<(u64, &str)>,
         park: bool,
     ) -> Result<RunEntry, Error> {
-        let Some(child) = self.runs.get_mut(subject) else { return Err(actor_lost()) };
+        let Some(child) = self.runs.get_mut(subject) else {
+            return Err(actor_lost());
+        };
         let owner = RunOwner::new(Arc::clone(&self.core), subject.clone(), child.kept.clone());
         let spawned = Actor::spawn_linked(None, RunActor, owner, myself.get_cell()).await;
         let (actor, _) = spawned.map_err(|_| actor_lost())?;
         let read_only = self.core.journal.view().read_only.is_some();
         if let Some((expected_epoch, reason)) = recover.filter(|_| !read_only) {
             // First in its mailbox: nothing is taken before the run is recovered.
-            let _ = actor.cast(RunMessage::Recover { expected_epoch, reason: reason.to_owned() });
+            let _ = actor.cast(RunMessage::Recover {
+                expected_epoch,
+                reason: reason.to_owned(),
+            });
         }
-        let _ = actor.cast(if park { RunMessage::Park } else { RunMessage::Tick { moved: true } });
+        let _ = actor.cast(if park {
+            RunMessage::Park
+        } else {
+            RunMessage::Tick { moved: true }
+        });
         child.cell = Some(actor.get_cell());
         child.unclean = false;
         child.parked = park;
-        let entry = RunEntry { actor, kept: child.kept.clone() };
+        let entry = RunEntry {
+            actor,
+            kept: child.kept.clone(),
+        };
         self.core.directory.set_run(subject.clone(), entry.clone());
         Ok(entry)
     }
@@ -173,7 +214,8 @@ impl Children {
         if let Some(entry) = self.core.directory.mission(&mission) {
             return Ok(entry);
         }
-        self.start_mission(myself, mission, MissionKept::new()).await
+        self.start_mission(myself, mission, MissionKept::new())
+            .await
     }
 
     async fn start_mission(
@@ -185,7 +227,13 @@ impl Children {
         let owner = MissionOwner::new(Arc::clone(&self.core), mission.clone());
         let spawned = Actor::spawn_linked(None, MissionActor, owner, myself.get_cell()).await;
         let (actor, _) = spawned.map_err(|_| actor_lost())?;
-        self.missions.insert(mission.clone(), MissionChild { cell: actor.get_cell(), kept: kept.clone() });
+        self.missions.insert(
+            mission.clone(),
+            MissionChild {
+                cell: actor.get_cell(),
+                kept: kept.clone(),
+            },
+        );
         let entry = MissionEntry { actor, kept };
         self.core.directory.set_mission(mission, entry.clone());
         Ok(entry)
@@ -200,7 +248,11 @@ impl Children {
             && let Some(child) = self.missions.remove(&mission)
         {
             self.core.directory.remove_mission(&mission);
-            if self.start_mission(myself, mission, child.kept).await.is_err() {
+            if self
+                .start_mission(myself, mission, child.kept)
+                .await
+                .is_err()
+            {
                 tracing::error!("a mission's owner could not be started again");
             }
         }
@@ -209,10 +261,14 @@ impl Children {
     async fn run_failed(&mut self, myself: &ActorRef<SupervisorMessage>, subject: &Subject) {
         let now_ms = self.core.now_ms();
         self.core.directory.remove_run(subject);
-        let Some(child) = self.runs.get_mut(subject) else { return };
+        let Some(child) = self.runs.get_mut(subject) else {
+            return;
+        };
         child.cell = None;
         child.unclean = true;
-        child.failed_ms.retain(|at_ms| now_ms.saturating_sub(*at_ms) < RESTART_WINDOW_MS);
+        child
+            .failed_ms
+            .retain(|at_ms| now_ms.saturating_sub(*at_ms) < RESTART_WINDOW_MS);
         child.failed_ms.push(now_ms);
         let (park, was_parked) = (child.failed_ms.len() > RESTARTS, child.parked);
         let epoch = child.kept.fence.current();
@@ -220,8 +276,19 @@ impl Children {
             // Not even the hold could be kept; whoever asks for the run next starts an owner that recovers it.
             return;
         }
-        if let Err(error) = self.start_run(myself, subject, Some((epoch, "the run's owner failed")), park).await {
-            tracing::error!(code = error.code().name(), "a run's owner could not be started again");
+        if let Err(error) = self
+            .start_run(
+                myself,
+                subject,
+                Some((epoch, "the run's owner failed")),
+                park,
+            )
+            .await
+        {
+            tracing::error!(
+                code = error.code().name(),
+                "a run's owner could not be started again"
+            );
         }
     }
 
@@ -251,13 +318,24 @@ impl Children {
     }
 
     fn run_of(&self, cell: &ActorCell) -> Option<Subject> {
-        let is = |child: &RunChild| child.cell.as_ref().is_some_and(|own| own.get_id() == cell.get_id());
-        self.runs.iter().find(|(_, child)| is(child)).map(|(subject, _)| subject.clone())
+        let is = |child: &RunChild| {
+            child
+                .cell
+                .as_ref()
+                .is_some_and(|own| own.get_id() == cell.get_id())
+        };
+        self.runs
+            .iter()
+            .find(|(_, child)| is(child))
+            .map(|(subject, _)| subject.clone())
     }
 
     fn mission_of(&self, cell: &ActorCell) -> Option<MissionId> {
         let is = |child: &MissionChild| child.cell.get_id() == cell.get_id();
-        self.missions.iter().find(|(_, child)| is(child)).map(|(mission, _)| mission.clone())
+        self.missions
+            .iter()
+            .find(|(_, child)| is(child))
+            .map(|(mission, _)| mission.clone())
     }
 }
 
@@ -266,18 +344,32 @@ pub(crate) async fn ensure_run(core: &Core, subject: &Subject) -> Result<RunEntr
     if let Some(entry) = core.directory.run(subject) {
         return Ok(entry);
     }
-    ask(core, |reply| SupervisorMessage::EnsureRun { subject: subject.clone(), reply }).await
+    ask(core, |reply| SupervisorMessage::EnsureRun {
+        subject: subject.clone(),
+        reply,
+    })
+    .await
 }
 
 /// The mission's entry; its owner is started if there is none.
-pub(crate) async fn ensure_mission(core: &Core, mission: &MissionId) -> Result<MissionEntry, Error> {
+pub(crate) async fn ensure_mission(
+    core: &Core,
+    mission: &MissionId,
+) -> Result<MissionEntry, Error> {
     if let Some(entry) = core.directory.mission(mission) {
         return Ok(entry);
     }
-    ask(core, |reply| SupervisorMessage::EnsureMission { mission_id: mission.clone(), reply }).await
+    ask(core, |reply| SupervisorMessage::EnsureMission {
+        mission_id: mission.clone(),
+        reply,
+    })
+    .await
 }
 
-async fn ask<T>(core: &Core, message: impl FnOnce(Reply<T>) -> SupervisorMessage) -> Result<T, Error> {
+async fn ask<T>(
+    core: &Core,
+    message: impl FnOnce(Reply<T>) -> SupervisorMessage,
+) -> Result<T, Error> {
     let supervisor = core.supervisor.get().ok_or_else(closing)?;
     let (reply, answered) = oneshot::channel();
     supervisor.cast(message(reply)).map_err(|_| closing())?;
@@ -295,7 +387,10 @@ pub(crate) async fn ask_mission<T>(
 }
 
 /// Sends to a run's owner and waits for the answer.
-pub(crate) async fn ask_run<T>(entry: &RunEntry, message: impl FnOnce(Reply<T>) -> RunMessage) -> Result<T, Error> {
+pub(crate) async fn ask_run<T>(
+    entry: &RunEntry,
+    message: impl FnOnce(Reply<T>) -> RunMessage,
+) -> Result<T, Error> {
     let (reply, answered) = oneshot::channel();
     entry.actor.cast(message(reply)).map_err(|_| actor_lost())?;
     answered.await.map_err(|_| actor_lost())?

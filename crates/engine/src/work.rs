@@ -43,12 +43,18 @@ impl Work {
             flight.count += 1;
             flight.attempts.extend(key.clone());
         });
-        Guard { work: self.clone(), key }
+        Guard {
+            work: self.clone(),
+            key,
+        }
     }
 
     /// Whether this process still has a worker for the attempt.
     pub(crate) fn has(&self, subject: &Subject, attempt: &AttemptId) -> bool {
-        self.0.borrow().attempts.contains(&(subject.clone(), attempt.clone()))
+        self.0
+            .borrow()
+            .attempts
+            .contains(&(subject.clone(), attempt.clone()))
     }
 
     /// Keeps a call so that it can be stopped; those that ended are forgotten.
@@ -61,7 +67,8 @@ impl Work {
 
     /// Stops every call at once. What it did until then nobody can say.
     pub(crate) fn abort(&self) {
-        self.0.send_modify(|flight| flight.calls.drain(..).for_each(|call| call.abort()));
+        self.0
+            .send_modify(|flight| flight.calls.drain(..).for_each(|call| call.abort()));
     }
 
     /// Waits until none is in flight.

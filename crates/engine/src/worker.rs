@@ -9,7 +9,8 @@ use aiws::id::{AttemptId, DeliveryId, EvidenceId, MissionId, NodeId, RequestId, 
 use aiws::record::{Delivery, DeliveryState, HandoffRef, SettledOutcome};
 use aiws::token::ClaimToken;
 use praxis_model::command::{
-    AcknowledgeDelivery, AdmitIntent, Body, BoundaryIntent, ClaimDelivery, Intent, ReleaseDelivery, Settle,
+    AcknowledgeDelivery, AdmitIntent, Body, BoundaryIntent, ClaimDelivery, Intent, ReleaseDelivery,
+    Settle,
 };
 use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
@@ -33,8 +34,18 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(engine: Engine, capability: Capability, mission_id: MissionId, run_id: RunId) -> Self {
-        Self { engine, capability, mission_id, run_id }
+    pub(crate) fn new(
+        engine: Engine,
+        capability: Capability,
+        mission_id: MissionId,
+        run_id: RunId,
+    ) -> Self {
+        Self {
+            engine,
+            capability,
+            mission_id,
+            run_id,
+        }
     }
 
     /// Waits for a delivery that can be claimed and returns it, without claiming it. Another worker may be first.
@@ -45,7 +56,10 @@ impl Worker {
     pub async fn next_delivery(&self) -> Result<Delivery, Error> {
         let mut states = self.engine.watch(&self.mission_id, &self.run_id).await?;
         let now_ms = || self.engine.core().now_ms();
-        let state = states.wait_for(|state| claimable(state, now_ms()).is_some()).await.map_err(|_| actor_lost())?;
+        let state = states
+            .wait_for(|state| claimable(state, now_ms()).is_some())
+            .await
+            .map_err(|_| actor_lost())?;
         claimable(&state, now_ms()).cloned().ok_or_else(actor_lost)
     }
 
@@ -60,8 +74,16 @@ impl Worker {
         delivery_id: &DeliveryId,
         lease_ms: Option<DecPlus>,
     ) -> Result<Claimed, Error> {
-        let body = Body::ClaimDelivery(ClaimDelivery { delivery_id: delivery_id.clone(), lease_ms });
-        self.engine.submit_claim(&self.capability, &self.request(request_id, Intent::Command { body })).await
+        let body = Body::ClaimDelivery(ClaimDelivery {
+            delivery_id: delivery_id.clone(),
+            lease_ms,
+        });
+        self.engine
+            .submit_claim(
+                &self.capability,
+                &self.request(request_id, Intent::Command { body }),
+            )
+            .await
     }
 
     /// Acknowledges receipt; the owner verifies the material itself (HD-03.3).
@@ -119,10 +141,17 @@ impl Worker {
         draft: Option<Draft>,
     ) -> Result<Response, Error> {
         let admission_ref = draft.as_ref().map(|draft| draft.admission_ref.clone());
-        let intent = Intent::Admit(AdmitIntent { node_id: node_id.clone(), admission_ref });
+        let intent = Intent::Admit(AdmitIntent {
+            node_id: node_id.clone(),
+            admission_ref,
+        });
         let request = self.request(request_id, intent);
         match draft {
-            Some(draft) => self.engine.submit_admission(&self.capability, &request, draft).await,
+            Some(draft) => {
+                self.engine
+                    .submit_admission(&self.capability, &request, draft)
+                    .await
+            }
             None => self.engine.submit(&self.capability, &request).await,
         }
     }
@@ -132,9 +161,17 @@ impl Worker {
     /// # Errors
     ///
     /// The first stage's code that refuses, such as HOLD_ACTIVE or APPROVAL_STALE.
-    pub async fn dispatch(&self, request_id: &RequestId, node_id: &NodeId) -> Result<Response, Error> {
-        let intent = Intent::DispatchNode { node_id: node_id.clone() };
-        self.engine.submit(&self.capability, &self.request(request_id, intent)).await
+    pub async fn dispatch(
+        &self,
+        request_id: &RequestId,
+        node_id: &NodeId,
+    ) -> Result<Response, Error> {
+        let intent = Intent::DispatchNode {
+            node_id: node_id.clone(),
+        };
+        self.engine
+            .submit(&self.capability, &self.request(request_id, intent))
+            .await
     }
 
     /// Settles an attempt.
@@ -151,7 +188,17 @@ impl Worker {
         evidence: Vec<EvidenceId>,
     ) -> Result<Response, Error> {
         let (run_id, attempt_id) = (self.run_id.clone(), attempt_id.clone());
-        self.command(request_id, Body::Settle(Settle { run_id, attempt_id, outcome, actual, evidence })).await
+        self.command(
+            request_id,
+            Body::Settle(Settle {
+                run_id,
+                attempt_id,
+                outcome,
+                actual,
+                evidence,
+            }),
+        )
+        .await
     }
 
     /// Commits a node's boundary; the owner fills in basis, recipients and controls (HC-ENV.5).
@@ -159,8 +206,17 @@ impl Worker {
     /// # Errors
     ///
     /// The first stage's code that refuses, such as BASIS_STALE or ARTIFACT_UNAVAILABLE.
-    pub async fn commit_boundary(&self, request_id: &RequestId, boundary: BoundaryIntent) -> Result<Response, Error> {
-        self.engine.submit(&self.capability, &self.request(request_id, Intent::Boundary(boundary))).await
+    pub async fn commit_boundary(
+        &self,
+        request_id: &RequestId,
+        boundary: BoundaryIntent,
+    ) -> Result<Response, Error> {
+        self.engine
+            .submit(
+                &self.capability,
+                &self.request(request_id, Intent::Boundary(boundary)),
+            )
+            .await
     }
 
     /// Says what became of an attempt, with no claim to own the run: whoever owns it now records it as evidence and
@@ -169,14 +225,30 @@ impl Worker {
     /// # Errors
     ///
     /// NOT_FOUND for an attempt of another run; else the refusal of the settlement.
-    pub async fn report_outcome(&self, attempt_id: &AttemptId, report: EffectReport) -> Result<(), Error> {
+    pub async fn report_outcome(
+        &self,
+        attempt_id: &AttemptId,
+        report: EffectReport,
+    ) -> Result<(), Error> {
         self.capability.authenticated()?;
         let subject = Subject::run(self.mission_id.clone(), self.run_id.clone());
-        effects::deliver(self.engine.core(), &subject, self.capability.clone(), attempt_id, report).await
+        effects::deliver(
+            self.engine.core(),
+            &subject,
+            self.capability.clone(),
+            attempt_id,
+            report,
+        )
+        .await
     }
 
     async fn command(&self, request_id: &RequestId, body: Body) -> Result<Response, Error> {
-        self.engine.submit(&self.capability, &self.request(request_id, Intent::Command { body })).await
+        self.engine
+            .submit(
+                &self.capability,
+                &self.request(request_id, Intent::Command { body }),
+            )
+            .await
     }
 
     fn request(&self, request_id: &RequestId, intent: Intent) -> IntentRequest {
@@ -193,10 +265,15 @@ impl Worker {
 fn claimable(state: &RunState, now_ms: u64) -> Option<&Delivery> {
     let open = |delivery: &Delivery| match delivery.state {
         DeliveryState::Pending => true,
-        DeliveryState::Claimed => {
-            delivery.claim.as_ref().is_some_and(|claim| now_ms.max(state.last_ms) >= claim.expires_at_ms.get())
-        }
+        DeliveryState::Claimed => delivery
+            .claim
+            .as_ref()
+            .is_some_and(|claim| now_ms.max(state.last_ms) >= claim.expires_at_ms.get()),
         _ => false,
     };
-    state.deliveries.values().map(|delivery| &delivery.record).find(|delivery| open(delivery))
+    state
+        .deliveries
+        .values()
+        .map(|delivery| &delivery.record)
+        .find(|delivery| open(delivery))
 }

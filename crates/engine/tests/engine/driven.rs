@@ -24,7 +24,9 @@ async fn approve_result(open: &Open) {
         verdict: VerificationVerdict::Pass,
         evidence: vec![id("seen")],
     };
-    open.command(RUN, "q-verify", Body::Verify(verify)).await.expect("verified");
+    open.command(RUN, "q-verify", Body::Verify(verify))
+        .await
+        .expect("verified");
     let accept = Accept {
         assessment_id: id("acceptance"),
         run_id: id(RUN),
@@ -32,7 +34,9 @@ async fn approve_result(open: &Open) {
         verdict: AcceptanceVerdict::Accepted,
         evidence: vec![id("verification")],
     };
-    open.command(RUN, "q-accept", Body::Accept(accept)).await.expect("accepted");
+    open.command(RUN, "q-accept", Body::Accept(accept))
+        .await
+        .expect("accepted");
 }
 
 /// Proves FV-EFF.1, STO-5: each adapter call finds its DISPATCHED in the log, each node is called once, and a
@@ -42,14 +46,32 @@ async fn fv_eff_1_lin_is_driven_to_its_end_and_reopens_equal() {
     let world = World::new(EffectClass::External);
     let open = world.open().await;
     open.lin(RUN, RestartPolicy::Auto, false).await;
-    open.until(RUN, |state| state.nodes.get("end").is_some_and(|node| node.status == NodeStatus::Completed)).await;
+    open.until(RUN, |state| {
+        state
+            .nodes
+            .get("end")
+            .is_some_and(|node| node.status == NodeStatus::Completed)
+    })
+    .await;
     approve_result(&open).await;
     let state = open.until(RUN, |state| state.lifecycle.is_terminal()).await;
     assert_eq!(state.lifecycle, Lifecycle::Completed);
     assert_eq!(world.outside.count(), 2);
-    assert!(!world.outside.early.load(Ordering::SeqCst), "a call came before its DISPATCHED was durable");
-    let mission = open.engine.mission_state(&crate::support::mission()).await.expect("mission");
-    let account = open.host.journal().view().account(&praxis_model::mission::cost_account(&mission.subject)).cloned();
+    assert!(
+        !world.outside.early.load(Ordering::SeqCst),
+        "a call came before its DISPATCHED was durable"
+    );
+    let mission = open
+        .engine
+        .mission_state(&crate::support::mission())
+        .await
+        .expect("mission");
+    let account = open
+        .host
+        .journal()
+        .view()
+        .account(&praxis_model::mission::cost_account(&mission.subject))
+        .cloned();
     let account = account.expect("an account");
     assert_eq!((account.spent, account.reserved), (dec(6), dec(0)));
     world.close(open, Shutdown::Drain).await;
@@ -70,7 +92,10 @@ async fn fv_eff_2_a_throwing_adapter_leaves_the_attempt_unknown_for_good() {
     let open = world.open().await;
     open.lin(RUN, RestartPolicy::Auto, false).await;
     let unknown = |state: &std::sync::Arc<praxis_model::run::RunState>| {
-        state.attempts.values().any(|attempt| attempt.status == AttemptStatus::Unknown)
+        state
+            .attempts
+            .values()
+            .any(|attempt| attempt.status == AttemptStatus::Unknown)
     };
     let state = open.until(RUN, unknown).await;
     let attempt = state.attempts.values().next().expect("an attempt");
@@ -83,7 +108,9 @@ async fn fv_eff_2_a_throwing_adapter_leaves_the_attempt_unknown_for_good() {
             verdict: VerificationVerdict::Fail,
             evidence: vec![id("seen")],
         };
-        open.command(RUN, &format!("q-{number}"), Body::Verify(verify)).await.expect("an event");
+        open.command(RUN, &format!("q-{number}"), Body::Verify(verify))
+            .await
+            .expect("an event");
         open.state(RUN).await;
     }
     world.close(open, Shutdown::Drain).await;

@@ -3,5 +3,8 @@
 //! `cargo test -p praxis-engine` runs them.
 
 mod driven;
+mod effects;
+mod embed;
 mod owners;
+mod process;
 mod support;

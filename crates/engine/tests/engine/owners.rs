@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use aiws::error::Error;
 use aiws::record::{
-    AttemptStatus, EffectClass, HoldDecision, HoldReason, HoldScope, HoldScopeKind, HoldState, Ref, RestartPolicy,
-    SettledOutcome, VerificationVerdict,
+    AttemptStatus, EffectClass, HoldDecision, HoldReason, HoldScope, HoldScopeKind, HoldState, Ref,
+    RestartPolicy, SettledOutcome, VerificationVerdict,
 };
 use praxis_engine::crash::{Passing, Point};
 use praxis_engine::limits::MAILBOX_PERMITS;
 use praxis_engine::{Response, Shutdown};
 use praxis_model::command::{
-    Approve, Body, CancelRun, ClaimDelivery, CommandType, CompleteRun, Dispatch, HoldProposal, Intent, PlaceHold,
-    ReleaseDelivery, ResolveHold, Retry, RevokeApproval, Settle, Verify,
+    Approve, Body, CancelRun, ClaimDelivery, CommandType, CompleteRun, Dispatch, HoldProposal,
+    Intent, PlaceHold, ReleaseDelivery, ResolveHold, Retry, RevokeApproval, Settle, Verify,
 };
 use praxis_model::run::RunState;
 
@@ -36,16 +36,38 @@ fn verify(name: &str) -> Body {
 
 /// Drives `a` of LIN by hand to its boundary, so that `b` has a PENDING delivery.
 async fn boundary_of_a(open: &Open, run: &str) {
-    let worker = open.engine.worker(open.agent("agent:w1"), crate::support::mission(), id(run));
-    worker.admit(&id("q-admit"), &id("a"), Some(draft_of("a"))).await.expect("admitted");
-    worker.dispatch(&id("q-dispatch"), &id("a")).await.expect("dispatched");
+    let worker = open
+        .engine
+        .worker(open.agent("agent:w1"), crate::support::mission(), id(run));
+    worker
+        .admit(&id("q-admit"), &id("a"), Some(draft_of("a")))
+        .await
+        .expect("admitted");
+    worker
+        .dispatch(&id("q-dispatch"), &id("a"))
+        .await
+        .expect("dispatched");
     let settled = SettledOutcome::ConfirmedApplied;
-    worker.settle(&id("q-settle"), &id("at-a-1"), settled, dec(3), vec![id("seen")]).await.expect("settled");
-    worker.commit_boundary(&id("q-boundary"), boundary_of(&lin().nodes[0])).await.expect("committed");
+    worker
+        .settle(
+            &id("q-settle"),
+            &id("at-a-1"),
+            settled,
+            dec(3),
+            vec![id("seen")],
+        )
+        .await
+        .expect("settled");
+    worker
+        .commit_boundary(&id("q-boundary"), boundary_of(&lin().nodes[0]))
+        .await
+        .expect("committed");
 }
 
 fn is_at(point: Point, kind: CommandType) -> impl Fn(&Passing) -> bool + Send + 'static {
-    move |passing| passing.point == point && passing.kind == kind && passing.run_id.as_ref() == Some(&id(RUN))
+    move |passing| {
+        passing.point == point && passing.kind == kind && passing.run_id.as_ref() == Some(&id(RUN))
+    }
 }
 
 fn code(answer: Result<Response, Error>) -> &'static str {
@@ -63,16 +85,28 @@ async fn c_14_an_owner_that_fails_with_messages_queued() {
     boundary_of_a(&open, RUN).await;
     let before = open.state(RUN).await;
     let delivery = before.deliveries.keys().next().expect("a delivery").clone();
-    world.at_point(is_at(Point::AfterCommit, CommandType::Verify), || panic!("the owner fails"));
+    world.at_point(is_at(Point::AfterCommit, CommandType::Verify), || {
+        panic!("the owner fails")
+    });
 
     let human = open.human();
-    let (first, claim) = (intent(RUN, "q-1", Intent::Command { body: verify("v1") }), {
-        let body = Body::ClaimDelivery(ClaimDelivery { delivery_id: delivery.clone(), lease_ms: None });
-        intent(RUN, "q-2", Intent::Command { body })
-    });
+    let (first, claim) = (
+        intent(RUN, "q-1", Intent::Command { body: verify("v1") }),
+        {
+            let body = Body::ClaimDelivery(ClaimDelivery {
+                delivery_id: delivery.clone(),
+                lease_ms: None,
+            });
+            intent(RUN, "q-2", Intent::Command { body })
+        },
+    );
     let third = intent(RUN, "q-3", Intent::Command { body: verify("v3") });
     let (one, two, three) = settled(async {
-        tokio::join!(open.engine.submit(&human, &first), open.engine.submit(&human, &claim), open.engine.submit(&human, &third))
+        tokio::join!(
+            open.engine.submit(&human, &first),
+            open.engine.submit(&human, &claim),
+            open.engine.submit(&human, &third)
+        )
     })
     .await;
     assert_eq!(code(one), "ACTOR_LOST");
@@ -81,9 +115,21 @@ async fn c_14_an_owner_that_fails_with_messages_queued() {
         assert!(matches!(code(answer), "ACTOR_LOST" | "accepted"));
     }
     let state = open.until(RUN, |state| state.epoch == 2).await;
-    assert_eq!(state.verifications.iter().filter(|found| found.assessment_id == id("v1")).count(), 1);
-    let replayed = again(|| Box::pin(open.engine.submit(&human, &first))).await.expect("a replay");
-    assert!(replayed.event.is_none(), "the first result, and no second event");
+    assert_eq!(
+        state
+            .verifications
+            .iter()
+            .filter(|found| found.assessment_id == id("v1"))
+            .count(),
+        1
+    );
+    let replayed = again(|| Box::pin(open.engine.submit(&human, &first)))
+        .await
+        .expect("a replay");
+    assert!(
+        replayed.event.is_none(),
+        "the first result, and no second event"
+    );
     let again_claim = again(|| Box::pin(open.engine.submit(&human, &claim))).await;
     assert!(matches!(code(again_claim), "accepted"));
     let other = open.state("other").await;
@@ -104,9 +150,27 @@ async fn fv_rec_4_a_deposed_owner_is_refused_in_every_command() {
     let now = open.state(RUN).await;
     assert_eq!(now.epoch, 2);
     for (name, body) in bodies(&old) {
-        let fresh = send(&open, &format!("{name}-fresh"), now.head.revision.get(), 1, &body).await;
-        assert_eq!(code(fresh), "STALE_OWNER", "{name} with the revision refreshed");
-        let stale = send(&open, &format!("{name}-stale"), old.head.revision.get(), 1, &body).await;
+        let fresh = send(
+            &open,
+            &format!("{name}-fresh"),
+            now.head.revision.get(),
+            1,
+            &body,
+        )
+        .await;
+        assert_eq!(
+            code(fresh),
+            "STALE_OWNER",
+            "{name} with the revision refreshed"
+        );
+        let stale = send(
+            &open,
+            &format!("{name}-stale"),
+            old.head.revision.get(),
+            1,
+            &body,
+        )
+        .await;
         assert_eq!(code(stale), "REVISION_CONFLICT", "{name} as sent");
     }
     assert_eq!(open.state(RUN).await.head, now.head);
@@ -115,15 +179,35 @@ async fn fv_rec_4_a_deposed_owner_is_refused_in_every_command() {
 
 /// One body of every command of a run, as the owner of epoch 1 would send it.
 fn bodies(old: &RunState) -> Vec<(&'static str, Body)> {
-    let delivery = old.deliveries.values().next().expect("a delivery").record.clone();
+    let delivery = old
+        .deliveries
+        .values()
+        .next()
+        .expect("a delivery")
+        .record
+        .clone();
     let (manifest, consumption) = (
         (*old.manifests.values().next().expect("a manifest").manifest).clone(),
-        old.consumptions.values().next().expect("a consumption").clone(),
+        old.consumptions
+            .values()
+            .next()
+            .expect("a consumption")
+            .clone(),
     );
-    let policy = Ref { id: id("policy"), revision: dec(1) };
-    let (token, generation) = (aiws::digest::sha256(b"token"), "1".parse().expect("positive"));
+    let policy = Ref {
+        id: id("policy"),
+        revision: dec(1),
+    };
+    let (token, generation) = (
+        aiws::digest::sha256(b"token"),
+        "1".parse().expect("positive"),
+    );
     let all = vec![
-        Body::ActivateGraph(praxis_model::command::ActivateGraph { run_id: id(RUN), owner_epoch: dec(1), graph: lin() }),
+        Body::ActivateGraph(praxis_model::command::ActivateGraph {
+            run_id: id(RUN),
+            owner_epoch: dec(1),
+            graph: lin(),
+        }),
         Body::Approve(Approve {
             approval_id: id("approval"),
             run_id: id(RUN),
@@ -131,7 +215,11 @@ fn bodies(old: &RunState) -> Vec<(&'static str, Body)> {
             decision: aiws::record::ApprovalDecision::Approved,
             expires_at_ms: "9000".parse().expect("ms"),
         }),
-        Body::RevokeApproval(RevokeApproval { approval_id: id("approval"), run_id: id(RUN), reason: "r".to_owned() }),
+        Body::RevokeApproval(RevokeApproval {
+            approval_id: id("approval"),
+            run_id: id(RUN),
+            reason: "r".to_owned(),
+        }),
         Body::Dispatch(Dispatch {
             run_id: id(RUN),
             owner_epoch: dec(1),
@@ -170,22 +258,40 @@ fn bodies(old: &RunState) -> Vec<(&'static str, Body)> {
             verdict: aiws::record::AcceptanceVerdict::Accepted,
             evidence: vec![id("seen")],
         }),
-        Body::CompleteRun(CompleteRun { run_id: id(RUN), owner_epoch: dec(1) }),
-        Body::CancelRun(CancelRun { run_id: id(RUN), reason: "r".to_owned(), decision_ref: id("decision") }),
+        Body::CompleteRun(CompleteRun {
+            run_id: id(RUN),
+            owner_epoch: dec(1),
+        }),
+        Body::CancelRun(CancelRun {
+            run_id: id(RUN),
+            reason: "r".to_owned(),
+            decision_ref: id("decision"),
+        }),
         Body::FinishCancelRun(praxis_model::command::FinishCancelRun {
             run_id: id(RUN),
             reason: "r".to_owned(),
             decision_ref: id("decision"),
         }),
-        Body::CommitBoundary(praxis_model::command::CommitBoundary { manifest, hold: None, skipped: Vec::new() }),
-        Body::ClaimDelivery(ClaimDelivery { delivery_id: delivery.delivery_id.clone(), lease_ms: None }),
+        Body::CommitBoundary(praxis_model::command::CommitBoundary {
+            manifest,
+            hold: None,
+            skipped: Vec::new(),
+        }),
+        Body::ClaimDelivery(ClaimDelivery {
+            delivery_id: delivery.delivery_id.clone(),
+            lease_ms: None,
+        }),
         Body::AcknowledgeDelivery(praxis_model::command::AcknowledgeDelivery {
             delivery_id: delivery.delivery_id.clone(),
             handoff: delivery.handoff.clone(),
             claim_token: token,
             generation,
         }),
-        Body::ReleaseDelivery(ReleaseDelivery { delivery_id: delivery.delivery_id, claim_token: token, generation }),
+        Body::ReleaseDelivery(ReleaseDelivery {
+            delivery_id: delivery.delivery_id,
+            claim_token: token,
+            generation,
+        }),
         Body::AdmitConsumer(praxis_model::command::AdmitConsumer { consumption }),
         Body::PlaceHold(PlaceHold { hold: hold("h") }),
         Body::ResolveHold(ResolveHold {
@@ -204,12 +310,24 @@ fn bodies(old: &RunState) -> Vec<(&'static str, Body)> {
     let run_commands = CommandType::ALL.iter().filter(|kind| {
         praxis_model::table::row(**kind).stream == praxis_model::table::StreamKind::Run
     });
-    assert_eq!(all.len(), run_commands.count(), "a body for every command of a run");
-    all.into_iter().map(|body| (body.kind().name(), body)).collect()
+    assert_eq!(
+        all.len(),
+        run_commands.count(),
+        "a body for every command of a run"
+    );
+    all.into_iter()
+        .map(|body| (body.kind().name(), body))
+        .collect()
 }
 
 /// Sends a body in the strict form, as its family asks.
-async fn send(open: &Open, request: &str, revision: u64, epoch: u64, body: &Body) -> Result<Response, Error> {
+async fn send(
+    open: &Open,
+    request: &str,
+    revision: u64,
+    epoch: u64,
+    body: &Body,
+) -> Result<Response, Error> {
     use aiws::json::Value;
     use aiws::object;
     let mut value = aiws::canonical::to_value(body)?;
@@ -220,7 +338,8 @@ async fn send(open: &Open, request: &str, revision: u64, epoch: u64, body: &Body
         let token = aiws::token::ClaimToken::from_bytes([1; 32]).expose();
         members.insert("claimToken".to_owned(), token.into());
     }
-    let handoff = praxis_model::table::row(body.kind()).family == praxis_model::table::Family::Handoff;
+    let handoff =
+        praxis_model::table::row(body.kind()).family == praxis_model::table::Family::Handoff;
     let (revision, epoch) = (revision.to_string(), epoch.to_string());
     let command = match handoff {
         true => object! {
@@ -243,7 +362,9 @@ async fn send(open: &Open, request: &str, revision: u64, epoch: u64, body: &Body
     if let (false, Value::Object(members)) = (handoff, &mut outer) {
         members.insert("missionId".to_owned(), "mission".into());
     }
-    open.engine.apply(&open.human(), &aiws::canonical::to_bytes(&outer)).await
+    open.engine
+        .apply(&open.human(), &aiws::canonical::to_bytes(&outer))
+        .await
 }
 
 fn hold(name: &str) -> HoldProposal {
@@ -251,7 +372,10 @@ fn hold(name: &str) -> HoldProposal {
         hold_id: id(name),
         scope: HoldScope {
             kind: HoldScopeKind::Run,
-            scope_ref: Ref { id: id(RUN), revision: dec(1) },
+            scope_ref: Ref {
+                id: id(RUN),
+                revision: dec(1),
+            },
             resolver_revision: dec(1),
         },
         reason: HoldReason::Operator,
@@ -276,7 +400,15 @@ async fn a_full_mailbox_is_busy() {
     });
     let human = open.human();
     let requests: Vec<_> = (0..=MAILBOX_PERMITS)
-        .map(|number| intent(RUN, &format!("q-{number}"), Intent::Command { body: verify(&format!("v{number}")) }))
+        .map(|number| {
+            intent(
+                RUN,
+                &format!("q-{number}"),
+                Intent::Command {
+                    body: verify(&format!("v{number}")),
+                },
+            )
+        })
         .collect();
     let mut sent: Vec<std::pin::Pin<Box<dyn Future<Output = _> + Send + '_>>> = Vec::new();
     for request in &requests {
@@ -307,20 +439,39 @@ async fn r_06_the_last_budget_unit_is_given_once() {
         open.run(&format!("r{number}")).await;
     }
     for number in 0..10 {
-        let worker = open.engine.worker(open.agent("agent:w1"), crate::support::mission(), id(&format!("r{number}")));
+        let worker = open.engine.worker(
+            open.agent("agent:w1"),
+            crate::support::mission(),
+            id(&format!("r{number}")),
+        );
         let mut draft = draft_of("a");
         draft.proposal.operation_id = id(&format!("op-{number}"));
         draft.proposal.attempt_id = id(&format!("at-{number}"));
-        admissions.spawn(async move { worker.admit(&id(&format!("q-{number}")), &id("a"), Some(draft)).await });
+        admissions.spawn(async move {
+            worker
+                .admit(&id(&format!("q-{number}")), &id("a"), Some(draft))
+                .await
+        });
     }
     let mut codes = Vec::new();
     while let Some(answer) = settled(admissions.join_next()).await {
         codes.push(code(answer.expect("no panic")));
     }
     codes.sort_unstable();
-    assert_eq!(codes, [vec!["BUDGET_EXCEEDED"; 7], vec!["accepted"; 3]].concat());
-    let key = praxis_model::mission::cost_account(&praxis_model::stream::Subject::mission(crate::support::mission()));
-    let account = open.host.journal().view().account(&key).cloned().expect("an account");
+    assert_eq!(
+        codes,
+        [vec!["BUDGET_EXCEEDED"; 7], vec!["accepted"; 3]].concat()
+    );
+    let key = praxis_model::mission::cost_account(&praxis_model::stream::Subject::mission(
+        crate::support::mission(),
+    ));
+    let account = open
+        .host
+        .journal()
+        .view()
+        .account(&key)
+        .cloned()
+        .expect("an account");
     assert_eq!((account.spent, account.reserved), (dec(0), dec(9)));
     let mut consumptions = 0;
     for number in 0..10 {
@@ -337,8 +488,13 @@ async fn r_08_two_recoveries_and_two_holds() {
     let world = World::new(EffectClass::External);
     let open = world.open().await;
     open.lin(RUN, RestartPolicy::Human, false).await;
-    world.at_point(is_at(Point::BeforeReply, CommandType::Verify), || panic!("the owner fails"));
-    assert_eq!(code(open.command(RUN, "q-1", verify("v1")).await), "ACTOR_LOST");
+    world.at_point(is_at(Point::BeforeReply, CommandType::Verify), || {
+        panic!("the owner fails")
+    });
+    assert_eq!(
+        code(open.command(RUN, "q-1", verify("v1")).await),
+        "ACTOR_LOST"
+    );
     let human = open.human();
     let body = Body::RecoverOwnership(praxis_model::command::RecoverOwnership {
         expected_epoch: dec(1),
@@ -348,14 +504,30 @@ async fn r_08_two_recoveries_and_two_holds() {
     let request = intent(RUN, "q-recover", Intent::Command { body });
     let operator = again(|| Box::pin(open.engine.submit(&human, &request))).await;
     let outcome = code(operator);
-    assert!(matches!(outcome, "accepted" | "STALE_EPOCH" | "STALE_OWNER" | "REVISION_CONFLICT"), "{outcome}");
+    assert!(
+        matches!(
+            outcome,
+            "accepted" | "STALE_EPOCH" | "STALE_OWNER" | "REVISION_CONFLICT"
+        ),
+        "{outcome}"
+    );
     let state = open.until(RUN, |state| state.epoch >= 2).await;
     assert_eq!(state.epoch, 2, "one step, whoever took it");
-    let restart: Vec<_> = state.holds.values().filter(|hold| hold.reason == HoldReason::Restart).collect();
+    let restart: Vec<_> = state
+        .holds
+        .values()
+        .filter(|hold| hold.reason == HoldReason::Restart)
+        .collect();
     assert_eq!(restart.len(), 1);
     let restart = restart[0].hold_id.clone();
     for name in ["h1", "h2"] {
-        assert_eq!(code(open.command(RUN, name, Body::PlaceHold(PlaceHold { hold: hold(name) })).await), "accepted");
+        assert_eq!(
+            code(
+                open.command(RUN, name, Body::PlaceHold(PlaceHold { hold: hold(name) }))
+                    .await
+            ),
+            "accepted"
+        );
     }
     for hold_id in [id("h1"), restart] {
         let recheck = ResolveHold {
@@ -365,12 +537,29 @@ async fn r_08_two_recoveries_and_two_holds() {
             evidence: Vec::new(),
             rule: None,
         };
-        let answer = open.command(RUN, &format!("q-{hold_id}"), Body::ResolveHold(recheck)).await;
+        let answer = open
+            .command(RUN, &format!("q-{hold_id}"), Body::ResolveHold(recheck))
+            .await;
         assert_eq!(code(answer), "accepted");
     }
-    let worker = open.engine.worker(open.agent("agent:w1"), crate::support::mission(), id(RUN));
-    assert_eq!(code(worker.admit(&id("q-admit"), &id("a"), Some(draft_of("a"))).await), "HOLD_ACTIVE");
-    let open_holds = open.state(RUN).await.holds.values().filter(|hold| hold.state == HoldState::Open).count();
+    let worker = open
+        .engine
+        .worker(open.agent("agent:w1"), crate::support::mission(), id(RUN));
+    assert_eq!(
+        code(
+            worker
+                .admit(&id("q-admit"), &id("a"), Some(draft_of("a")))
+                .await
+        ),
+        "HOLD_ACTIVE"
+    );
+    let open_holds = open
+        .state(RUN)
+        .await
+        .holds
+        .values()
+        .filter(|hold| hold.state == HoldState::Open)
+        .count();
     assert_eq!(open_holds, 1);
     world.close(open, Shutdown::Drain).await;
 }
@@ -384,15 +573,43 @@ async fn a_run_whose_owners_keep_failing_is_held_once() {
     open.lin(RUN, RestartPolicy::Auto, false).await;
     let human = open.human();
     for round in 0..praxis_engine::limits::RESTARTS + 2 {
-        world.at_point(is_at(Point::BeforeReply, CommandType::Verify), || panic!("the owner fails"));
-        let request = intent(RUN, &format!("q-{round}"), Intent::Command { body: verify(&format!("v{round}")) });
+        world.at_point(is_at(Point::BeforeReply, CommandType::Verify), || {
+            panic!("the owner fails")
+        });
+        let request = intent(
+            RUN,
+            &format!("q-{round}"),
+            Intent::Command {
+                body: verify(&format!("v{round}")),
+            },
+        );
         // Sent until it is answered: the commit stands, so the answer is its replay.
-        let answer = again(|| Box::pin(open.engine.submit(&human, &request))).await.expect("answered");
+        let answer = again(|| Box::pin(open.engine.submit(&human, &request)))
+            .await
+            .expect("answered");
         assert!(answer.event.is_none());
     }
-    let state = open.until(RUN, |state| state.holds.values().any(|hold| hold.reason == HoldReason::Restart)).await;
-    let state = if state.epoch as usize > praxis_engine::limits::RESTARTS { open.state(RUN).await } else { state };
-    assert_eq!(state.holds.values().filter(|hold| hold.reason == HoldReason::Restart).count(), 1);
+    let state = open
+        .until(RUN, |state| {
+            state
+                .holds
+                .values()
+                .any(|hold| hold.reason == HoldReason::Restart)
+        })
+        .await;
+    let state = if state.epoch as usize > praxis_engine::limits::RESTARTS {
+        open.state(RUN).await
+    } else {
+        state
+    };
+    assert_eq!(
+        state
+            .holds
+            .values()
+            .filter(|hold| hold.reason == HoldReason::Restart)
+            .count(),
+        1
+    );
     world.close(open, Shutdown::Drain).await;
 }
 
@@ -405,44 +622,82 @@ async fn c_05_replies_dropped_and_replayed() {
     let open = world.open().await;
     open.lin(RUN, RestartPolicy::Auto, false).await;
     boundary_of_a(&open, RUN).await;
-    let worker = open.engine.worker(open.agent("agent:w1"), crate::support::mission(), id(RUN));
+    let worker = open
+        .engine
+        .worker(open.agent("agent:w1"), crate::support::mission(), id(RUN));
     let delivery = settled(worker.next_delivery()).await.expect("a delivery");
-    let claim = worker.claim(&id("q-claim"), &delivery.delivery_id, None).await.expect("claimed");
+    let claim = worker
+        .claim(&id("q-claim"), &delivery.delivery_id, None)
+        .await
+        .expect("claimed");
     let token = claim.token.expect("a token");
     assert!(claim.response.event.is_some());
     let head = open.state(RUN).await.head;
 
     world.clock.set(1050);
-    let replayed = worker.claim(&id("q-claim"), &delivery.delivery_id, None).await.expect("replayed");
+    let replayed = worker
+        .claim(&id("q-claim"), &delivery.delivery_id, None)
+        .await
+        .expect("replayed");
     assert!(replayed.response.event.is_none());
     assert_eq!(replayed.response.result, claim.response.result);
     assert_eq!(replayed.token.expect("still live").expose(), token.expose());
     assert_eq!(open.state(RUN).await.head, head, "a replay appends nothing");
 
     world.clock.set(1100);
-    let late = worker.claim(&id("q-claim"), &delivery.delivery_id, None).await.expect("replayed");
+    let late = worker
+        .claim(&id("q-claim"), &delivery.delivery_id, None)
+        .await
+        .expect("replayed");
     assert!(late.token.is_none(), "the lease has ended");
     let generation = "1".parse().expect("positive");
-    let ack = worker.acknowledge(&id("q-ack"), &delivery.delivery_id, &delivery.handoff, &token, generation).await;
+    let ack = worker
+        .acknowledge(
+            &id("q-ack"),
+            &delivery.delivery_id,
+            &delivery.handoff,
+            &token,
+            generation,
+        )
+        .await;
     assert_eq!(code(ack), "CLAIM_EXPIRED");
-    let next = worker.claim(&id("q-claim-2"), &delivery.delivery_id, None).await.expect("claimed again");
+    let next = worker
+        .claim(&id("q-claim-2"), &delivery.delivery_id, None)
+        .await
+        .expect("claimed again");
     let second = next.token.expect("a token");
     let generation = "2".parse().expect("positive");
-    let ack = worker.acknowledge(&id("q-ack-2"), &delivery.delivery_id, &delivery.handoff, &second, generation).await;
+    let ack = worker
+        .acknowledge(
+            &id("q-ack-2"),
+            &delivery.delivery_id,
+            &delivery.handoff,
+            &second,
+            generation,
+        )
+        .await;
     assert_eq!(code(ack), "accepted");
-    let conflict = worker.claim(&id("q-claim"), &id("other"), None).await.expect_err("other material");
+    let conflict = worker
+        .claim(&id("q-claim"), &id("other"), None)
+        .await
+        .expect_err("other material");
     assert_eq!(conflict.code().name(), "IDENTITY_CONFLICT");
     drop(worker);
     world.close(open, Shutdown::Drain).await;
     for text in [token.expose(), second.expose()] {
-        assert!(!found_in(world.dir.path(), text.as_bytes()), "a raw token is in the store");
+        assert!(
+            !found_in(world.dir.path(), text.as_bytes()),
+            "a raw token is in the store"
+        );
     }
 }
 
 fn found_in(path: &std::path::Path, needle: &[u8]) -> bool {
     if path.is_dir() {
         let entries = std::fs::read_dir(path).expect("readable");
-        return entries.map(|entry| entry.expect("entry").path()).any(|path| found_in(&path, needle));
+        return entries
+            .map(|entry| entry.expect("entry").path())
+            .any(|path| found_in(&path, needle));
     }
     let bytes = std::fs::read(path).expect("readable");
     bytes.windows(needle.len()).any(|window| window == needle)
@@ -453,7 +708,13 @@ fn found_in(path: &std::path::Path, needle: &[u8]) -> bool {
 #[test]
 fn an_unclean_end_is_recovered_and_a_clean_one_is_not() {
     let world = World::new(EffectClass::External);
-    let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let runtime = || {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .expect("a runtime")
+    };
     let first = runtime();
     first.block_on(async {
         let open = world.open().await;
@@ -479,8 +740,13 @@ async fn fv_rec_1_recovery_lists_and_calls_nothing() {
     let world = World::new(EffectClass::External);
     let open = world.open().await;
     open.lin(RUN, RestartPolicy::Auto, false).await;
-    let worker = open.engine.worker(open.agent("agent:w1"), crate::support::mission(), id(RUN));
-    worker.admit(&id("q-admit"), &id("a"), Some(draft_of("a"))).await.expect("admitted");
+    let worker = open
+        .engine
+        .worker(open.agent("agent:w1"), crate::support::mission(), id(RUN));
+    worker
+        .admit(&id("q-admit"), &id("a"), Some(draft_of("a")))
+        .await
+        .expect("admitted");
     open.recover(RUN, "q-r1", 1).await.expect("recovered");
     let refused = worker.dispatch(&id("q-dispatch"), &id("a")).await;
     assert_ne!(code(refused), "accepted", "prepared under an earlier epoch");

@@ -16,18 +16,20 @@ use aiws::id::{ActorId, AttemptId, EvidenceId, Id, MissionId, NodeId, RequestId,
 use aiws::json::Value;
 use aiws::object;
 use aiws::record::{
-    ActorKind, AdmissionProposal, Contract, EffectClass, ExecutionKind, Graph, HandoffConfig, Node, NodeKind,
-    OutcomeStatus, Ref, RestartPolicy, StopAction, TaskConfig,
+    ActorKind, AdmissionProposal, Contract, EffectClass, ExecutionKind, Graph, HandoffConfig, Node,
+    NodeKind, Ref, RestartPolicy, StopAction, TaskConfig,
 };
 use praxis_artifacts::FileArtifacts;
 use praxis_engine::crash::Passing;
 use praxis_engine::{
-    Adapter, Ask, Authorization, Authorizer, BoxFuture, Capability, Conclusion, Draft, EffectCall, EffectOutcome,
-    EffectPlan, EffectReport, Engine, Host, IntentRequest, Lookup, ManualClock, NodeContext, Options, Ports, Program,
-    SeededEntropy, Shutdown,
+    Adapter, Ask, Authorization, Authorizer, BoxFuture, Capability, Conclusion, Draft, EffectCall,
+    EffectOutcome, EffectPlan, EffectReport, Engine, Host, IntentRequest, Lookup, ManualClock,
+    NodeContext, Options, Ports, Program, SeededEntropy, Shutdown,
 };
 use praxis_journal::Journal;
-use praxis_model::command::{ActivateGraph, Body, BoundaryIntent, CommandType, Intent, RecoverOwnership};
+use praxis_model::command::{
+    ActivateGraph, Body, BoundaryIntent, CommandType, Intent, RecoverOwnership,
+};
 use praxis_model::run::RunState;
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
@@ -57,8 +59,16 @@ pub struct Policy {
 
 impl Authorizer for Policy {
     fn authorize(&self, ask: &Ask<'_>) -> Authorization {
-        let policy = Ref { id: id("policy"), revision: dec(1) };
-        if self.denied.lock().expect("policy").contains(&ask.command.kind()) {
+        let policy = Ref {
+            id: id("policy"),
+            revision: dec(1),
+        };
+        if self
+            .denied
+            .lock()
+            .expect("policy")
+            .contains(&ask.command.kind())
+        {
             return Authorization::refused(ask.capability, policy);
         }
         let kind = ask.capability.actor_kind();
@@ -70,7 +80,9 @@ impl Authorizer for Policy {
         answer.recovery_authority = matches!(kind, ActorKind::Human | ActorKind::System);
         answer.restart_allowed = true;
         if let Some(draft) = ask.draft_admission {
-            answer.admissions.insert(draft.admission_ref.clone(), draft.proposal.clone());
+            answer
+                .admissions
+                .insert(draft.admission_ref.clone(), draft.proposal.clone());
         }
         answer
     }
@@ -146,7 +158,9 @@ impl Outside {
         let journal = self.journal.lock().expect("journal").clone();
         // A call that outlives its engine finds nothing to look at; such tests do not ask.
         let Some(journal) = journal else { return false };
-        let stream = praxis_model::stream::Subject::run(call.mission_id.clone(), call.run_id.clone()).stream();
+        let stream =
+            praxis_model::stream::Subject::run(call.mission_id.clone(), call.run_id.clone())
+                .stream();
         let events = journal.stream(&stream).expect("a readable stream");
         events.iter().any(|sealed| match &sealed.event.command {
             Body::Dispatch(body) => body.attempt_id == call.attempt_id,
@@ -164,7 +178,10 @@ impl Adapter for Outside {
         if !self.is_dispatched(&call) {
             self.early.store(true, Ordering::SeqCst);
         }
-        self.calls.lock().expect("calls").push(call.attempt_id.clone());
+        self.calls
+            .lock()
+            .expect("calls")
+            .push(call.attempt_id.clone());
         self.nodes.lock().expect("nodes").push(call.node_id.clone());
         let behaviour = *self.behaviour.lock().expect("behaviour");
         self.arrived.add_permits(1);
@@ -176,15 +193,27 @@ impl Adapter for Outside {
                 Behaviour::Decline => EffectOutcome::NotApplied,
                 Behaviour::Panic => panic!("the adapter throws"),
             };
-            EffectReport { outcome, evidence: object! { "node": &call.node_id } }
+            EffectReport {
+                outcome,
+                evidence: object! { "node": &call.node_id },
+            }
         })
     }
 
     fn lookup<'a>(&'a self, call: &'a EffectCall) -> BoxFuture<'a, Lookup> {
         self.lookups.fetch_add(1, Ordering::SeqCst);
         let applied = self.calls.lock().expect("calls").contains(&call.attempt_id);
-        let outcome = if applied { EffectOutcome::Applied { actual: dec(3) } } else { EffectOutcome::NotApplied };
-        Box::pin(async move { Lookup::Conclusive(EffectReport { outcome, evidence: object! { "lookedUp": true } }) })
+        let outcome = if applied {
+            EffectOutcome::Applied { actual: dec(3) }
+        } else {
+            EffectOutcome::NotApplied
+        };
+        Box::pin(async move {
+            Lookup::Conclusive(EffectReport {
+                outcome,
+                evidence: object! { "lookedUp": true },
+            })
+        })
     }
 }
 
@@ -193,7 +222,10 @@ pub struct Driver;
 
 impl Program for Driver {
     fn drives(&self, run: &RunState) -> bool {
-        run.subject.run_id.as_ref().is_some_and(|run| run.as_str().starts_with("driven"))
+        run.subject
+            .run_id
+            .as_ref()
+            .is_some_and(|run| run.as_str().starts_with("driven"))
     }
 
     fn effect(&self, ctx: &NodeContext) -> Result<EffectPlan, Error> {
@@ -207,26 +239,15 @@ impl Program for Driver {
     }
 
     fn conclude(&self, ctx: &NodeContext) -> Result<Conclusion, Error> {
-        Ok(Conclusion::Boundary(boundary_of(&ctx.node)))
+        Ok(Conclusion::completed(&ctx.node))
     }
 }
 
 /// The boundary of a node that went well.
 pub fn boundary_of(node: &Node) -> BoundaryIntent {
-    let result = match node.kind {
-        NodeKind::End => object! { "disposition": "COMPLETED" },
-        _ => object! {},
-    };
-    BoundaryIntent {
-        node_id: node.id.clone(),
-        status: OutcomeStatus::Completed,
-        result,
-        artifacts: Vec::new(),
-        criteria: Vec::new(),
-        approvals: Vec::new(),
-        context: Default::default(),
-        cause: None,
-        hold: None,
+    match Conclusion::completed(node) {
+        Conclusion::Boundary(boundary) => boundary,
+        other => panic!("a boundary, not {other:?}"),
     }
 }
 
@@ -312,9 +333,22 @@ pub fn lin() -> Graph {
         output_schema: None,
         deadline_ms: None,
     };
-    let task = || NodeKind::Task(TaskConfig { execution_kind: ExecutionKind::Agent });
-    let nodes = vec![node("a", task(), &[]), node("b", task(), &["a"]), node("end", NodeKind::End, &["b"])];
-    Graph { graph_id: id("graph"), revision: dec(1), plan_revision: dec(1), nodes }
+    let task = || {
+        NodeKind::Task(TaskConfig {
+            execution_kind: ExecutionKind::Agent,
+        })
+    };
+    let nodes = vec![
+        node("a", task(), &[]),
+        node("b", task(), &["a"]),
+        node("end", NodeKind::End, &["b"]),
+    ];
+    Graph {
+        graph_id: id("graph"),
+        revision: dec(1),
+        plan_revision: dec(1),
+        nodes,
+    }
 }
 
 /// A store with everything that an engine on it needs; outlives the engines.
@@ -364,7 +398,10 @@ impl World {
             adapters: BTreeMap::from([("outside".to_owned(), adapter)]),
             program: Some(Arc::new(Driver)),
             probe: Some(Arc::new(move |passing: &Passing| {
-                let taken = probe.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+                let taken = probe
+                    .lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner)
+                    .take();
                 if let Some(mut probe) = taken {
                     probe(passing);
                 }
@@ -377,13 +414,19 @@ impl World {
             authorizer: self.policy.clone(),
             artifacts: Arc::new(artifacts),
         };
-        let (engine, host) = Engine::open(&self.dir.path().join("store"), options, ports).await.expect("opens");
+        let (engine, host) = Engine::open(&self.dir.path().join("store"), options, ports)
+            .await
+            .expect("opens");
         *self.outside.journal.lock().expect("journal") = Some(host.journal().clone());
         Open { engine, host }
     }
 
     /// Calls `probe` once, at the next crash point passed that it wants; a panic in it fails the actor there.
-    pub fn at_point(&self, wanted: impl Fn(&Passing) -> bool + Send + 'static, then: impl FnOnce() + Send + 'static) {
+    pub fn at_point(
+        &self,
+        wanted: impl Fn(&Passing) -> bool + Send + 'static,
+        then: impl FnOnce() + Send + 'static,
+    ) {
         arm(&self.probe, Box::new(wanted), Box::new(then));
     }
 }
@@ -412,18 +455,26 @@ fn arm(slot: &Arc<Mutex<Option<Box<dyn FnMut(&Passing) + Send>>>>, wanted: Wante
             arm(&again, wants, act);
         }
     });
-    *slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(probe);
+    *slot
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(probe);
 }
 
 impl Open {
     /// A human operator.
     pub fn human(&self) -> Capability {
-        self.host.capability(id("human:op"), ActorKind::Human, "AT_TERMINAL", Value::Null)
+        self.host
+            .capability(id("human:op"), ActorKind::Human, "AT_TERMINAL", Value::Null)
     }
 
     /// A worker agent.
     pub fn agent(&self, name: &str) -> Capability {
-        self.host.capability(ActorId::new(name).expect("id"), ActorKind::Agent, "WORKER", Value::Null)
+        self.host.capability(
+            ActorId::new(name).expect("id"),
+            ActorKind::Agent,
+            "WORKER",
+            Value::Null,
+        )
     }
 
     /// Opens the mission, admits a run and activates LIN in it.
@@ -435,42 +486,78 @@ impl Open {
     /// Opens the mission.
     pub async fn mission(&self, restart: RestartPolicy, lost_reads: bool) {
         let (human, request) = (self.human(), id("q-open"));
-        let opened = self.engine.open_mission(&human, &request, contract(lost_reads), config(restart));
+        let opened =
+            self.engine
+                .open_mission(&human, &request, contract(lost_reads), config(restart));
         opened.await.expect("opened");
     }
 
     /// Admits a run and activates LIN in it.
     pub async fn run(&self, run: &str) {
         let request: RequestId = id(&format!("q-start-{run}"));
-        self.engine.start_run(&self.human(), &mission(), &request, id(run)).await.expect("started");
-        let body = ActivateGraph { run_id: id(run), owner_epoch: dec(1), graph: lin() };
-        self.command(run, &format!("q-graph-{run}"), Body::ActivateGraph(body)).await.expect("activated");
+        self.engine
+            .start_run(&self.human(), &mission(), &request, id(run))
+            .await
+            .expect("started");
+        let body = ActivateGraph {
+            run_id: id(run),
+            owner_epoch: dec(1),
+            graph: lin(),
+        };
+        self.command(run, &format!("q-graph-{run}"), Body::ActivateGraph(body))
+            .await
+            .expect("activated");
     }
 
     /// Submits a command of the operator.
-    pub async fn command(&self, run: &str, request: &str, body: Body) -> Result<praxis_engine::Response, Error> {
-        self.engine.submit(&self.human(), &intent(run, request, Intent::Command { body })).await
+    pub async fn command(
+        &self,
+        run: &str,
+        request: &str,
+        body: Body,
+    ) -> Result<praxis_engine::Response, Error> {
+        self.engine
+            .submit(
+                &self.human(),
+                &intent(run, request, Intent::Command { body }),
+            )
+            .await
     }
 
     /// The operator takes the run over from this epoch.
-    pub async fn recover(&self, run: &str, request: &str, epoch: u64) -> Result<praxis_engine::Response, Error> {
+    pub async fn recover(
+        &self,
+        run: &str,
+        request: &str,
+        epoch: u64,
+    ) -> Result<praxis_engine::Response, Error> {
         let body = RecoverOwnership {
             expected_epoch: dec(epoch),
             reason: "the operator says so".to_owned(),
             decision_ref: Some(id("decision")),
         };
-        self.command(run, request, Body::RecoverOwnership(body)).await
+        self.command(run, request, Body::RecoverOwnership(body))
+            .await
     }
 
     /// The run's state.
     pub async fn state(&self, run: &str) -> Arc<RunState> {
-        again(|| self.engine.run_state_of(run)).await.expect("a state")
+        again(|| self.engine.run_state_of(run))
+            .await
+            .expect("a state")
     }
 
     /// Waits until the run's state is as wanted.
-    pub async fn until(&self, run: &str, wanted: impl FnMut(&Arc<RunState>) -> bool) -> Arc<RunState> {
+    pub async fn until(
+        &self,
+        run: &str,
+        wanted: impl FnMut(&Arc<RunState>) -> bool,
+    ) -> Arc<RunState> {
         let mut states = again(|| self.engine.watch_of(run)).await.expect("a watch");
-        settled(states.wait_for(wanted)).await.expect("watched").clone()
+        settled(states.wait_for(wanted))
+            .await
+            .expect("watched")
+            .clone()
     }
 }
 
@@ -487,7 +574,10 @@ pub trait ByRun {
 
 impl ByRun for Engine {
     fn run_state_of<'a>(&'a self, run: &'a str) -> BoxFuture<'a, Result<Arc<RunState>, Error>> {
-        Box::pin(async move { self.run_state(&mission(), &RunId::from(Id::new(run)?)).await })
+        Box::pin(async move {
+            self.run_state(&mission(), &RunId::from(Id::new(run)?))
+                .await
+        })
     }
 
     fn watch_of<'a>(
@@ -500,11 +590,18 @@ impl ByRun for Engine {
 
 /// An intent for a run of the mission.
 pub fn intent(run: &str, request: &str, intent: Intent) -> IntentRequest {
-    IntentRequest { mission_id: mission(), run_id: id(run), request_id: id(request), intent }
+    IntentRequest {
+        mission_id: mission(),
+        run_id: id(run),
+        request_id: id(request),
+        intent,
+    }
 }
 
 /// Sends again what was lost with an actor, as callers do; bounded, so that a run that never comes back is seen.
-pub async fn again<'a, T>(mut send: impl FnMut() -> BoxFuture<'a, Result<T, Error>>) -> Result<T, Error> {
+pub async fn again<'a, T>(
+    mut send: impl FnMut() -> BoxFuture<'a, Result<T, Error>>,
+) -> Result<T, Error> {
     let mut tries = 0;
     loop {
         match send().await {
@@ -517,7 +614,9 @@ pub async fn again<'a, T>(mut send: impl FnMut() -> BoxFuture<'a, Result<T, Erro
 
 /// The future's value; a test that would hang fails instead.
 pub async fn settled<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(120), future).await.expect("the test came to rest")
+    tokio::time::timeout(Duration::from_secs(120), future)
+        .await
+        .expect("the test came to rest")
 }
 
 /// Polls a future once, so that what it does before it first waits is done.
