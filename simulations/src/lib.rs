@@ -1,1 +1,8 @@
-//! The deterministic crash simulator.
+//! The deterministic crash simulator: real storage code on a disk that loses power.
+//!
+//! Invariant: time, order and faults come from the scenario alone, so the same scenario gives the same states.
+//! Called by its own tests and by the command line.
+
+pub mod crash;
+pub mod disk;
+pub mod script;

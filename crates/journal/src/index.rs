@@ -8,20 +8,18 @@ use std::sync::Arc;
 use aiws::id::{ConsumerId, StoreId, StreamId};
 use praxis_journal_format::FORMAT_VERSION;
 use redb::ReadableTableMetadata;
-use redb::{
-    Builder, Database, ReadOnlyDatabase, ReadOnlyTable, ReadTransaction, ReadableDatabase,
-    ReadableTable, WriteTransaction,
-};
+use redb::{Builder, Database, ReadOnlyTable, ReadTransaction, ReadableTable, WriteTransaction};
 use rpds::RedBlackTreeMapSync as Map;
 
 use crate::append::RequestKey;
 use crate::backend::Watched;
 use crate::conditions::Lookup;
+use crate::database::Db;
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::limits::CACHE_BYTES;
 use crate::rows::{HeadRow, IdentityKey, IdentityRow, LogCursor, RequestRow};
-use crate::segment::{UNFINISHED, careful, existing, finish, guarded};
+use crate::segment::{UNFINISHED, existing, finish, guarded};
 use crate::tables::{Bytes, Table};
 use crate::view::{Dirty, View};
 
@@ -32,11 +30,6 @@ const DOING: &str = "index.redb";
 
 pub(crate) struct Index {
     db: Db,
-}
-
-enum Db {
-    Write(Database),
-    Read(ReadOnlyDatabase),
 }
 
 /// What one write of the index covers.
@@ -65,10 +58,10 @@ impl Index {
         let watched =
             existing(disk, INDEX, write).map_err(|cause| StoreError::io(DOING, &cause))?;
         let db = guarded(DOING, || match write {
-            true => database(watched).map(Db::Write),
+            true => database(watched).map(Db::write),
             false => {
                 let db = Builder::new().open_read_only_with_backend(watched);
-                db.map(Db::Read)
+                db.map(Db::read)
                     .map_err(|cause| StoreError::redb(DOING, cause))
             }
         })?;
@@ -84,7 +77,7 @@ impl Index {
             .map_err(|cause| StoreError::io(DOING, &cause))?;
         guarded(DOING, || {
             let index = Self {
-                db: Db::Write(database(Watched::new(file))?),
+                db: Db::write(database(Watched::new(file))?),
             };
             let fail = |cause: redb::Error| StoreError::redb(DOING, cause);
             index
@@ -158,10 +151,7 @@ impl Index {
     pub fn snapshot(&self) -> Result<Snapshot, StoreError> {
         guarded(DOING, || {
             let open = || -> Result<Snapshot, redb::Error> {
-                let transaction = match &self.db {
-                    Db::Write(db) => db.begin_read()?,
-                    Db::Read(db) => db.begin_read()?,
-                };
+                let transaction = self.db.begin_read()?;
                 let requests = transaction.open_table(Table::Requests.definition())?;
                 let identities = transaction.open_table(Table::Identities.definition())?;
                 Ok(Snapshot {
@@ -178,11 +168,7 @@ impl Index {
         &self,
         work: impl FnOnce(&WriteTransaction) -> Result<(), redb::Error>,
     ) -> Result<(), redb::Error> {
-        let Db::Write(db) = &self.db else {
-            return Err(redb::Error::DatabaseClosed);
-        };
-        let mut transaction = db.begin_write()?;
-        careful(&mut transaction);
+        let transaction = self.db.begin_write()?;
         work(&transaction)?;
         transaction.commit()?;
         Ok(())

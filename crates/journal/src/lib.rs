@@ -17,6 +17,7 @@
 pub mod append;
 mod backend;
 pub mod conditions;
+mod database;
 pub mod disk;
 pub mod error;
 mod index;

@@ -14,7 +14,7 @@ use crate::backend::{Failed, Watched};
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::rows::LogCursor;
-use crate::segment::{self, LOG, Segment, UNFINISHED, careful, finish, name};
+use crate::segment::{self, LOG, Segment, UNFINISHED, finish, name};
 
 /// Most bytes of frames that a reader takes in one hold of the lock, and most frames.
 const CHUNK_BYTES: usize = 4 << 20;
@@ -215,7 +215,7 @@ impl Log {
             .hot
             .as_ref()
             .map_or(1 + state.sealed.len() as u64, |hot| hot.number);
-        close(state.hot.take());
+        drop(state.hot.take());
         let in_place = match copy {
             true => None,
             false => Segment::open(&*self.disk, number)
@@ -266,7 +266,7 @@ impl Log {
             }
         };
         let mut state = self.state_mut();
-        close(state.hot.replace(fresh));
+        drop(state.hot.replace(fresh));
         let sealed = match Segment::open_read(&*self.disk, number, true) {
             Ok(sealed) => sealed,
             Err(_) => Segment::open_copy(&*self.disk, number)?,
@@ -323,11 +323,7 @@ impl State {
 }
 
 fn commit(hot: &Segment, first: u64, frames: &Frames) -> Result<(), redb::Error> {
-    let Some(db) = hot.writable() else {
-        return Err(redb::Error::DatabaseClosed);
-    };
-    let mut transaction = db.begin_write()?;
-    careful(&mut transaction);
+    let transaction = hot.begin_write()?;
     {
         let mut table = transaction.open_table(LOG)?;
         for (sequence, frame) in (first..).zip(frames.iter()) {
@@ -336,11 +332,6 @@ fn commit(hot: &Segment, first: u64, frames: &Frames) -> Result<(), redb::Error>
     }
     transaction.commit()?;
     Ok(())
-}
-
-/// Drops a segment; what redb says or does on the way out of a broken file is of no account.
-fn close(segment: Option<Segment>) {
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(segment)));
 }
 
 /// Puts a synced copy of a segment in its place.

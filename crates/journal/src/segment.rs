@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use redb::backends::InMemoryBackend;
 use redb::{
-    Builder, Database, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, StorageBackend,
-    TableDefinition,
+    Builder, ReadOnlyDatabase, ReadTransaction, StorageBackend, TableDefinition, WriteTransaction,
 };
 
 use crate::backend::Watched;
+use crate::database::Db;
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::limits::{CACHE_BYTES, COPY_BYTES, SEALED_CACHE_BYTES};
@@ -31,20 +31,6 @@ pub(crate) struct Segment {
     db: Db,
 }
 
-enum Db {
-    Write(Database),
-    Read(ReadOnlyDatabase),
-}
-
-impl std::fmt::Debug for Db {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str(match self {
-            Self::Write(_) => "Write",
-            Self::Read(_) => "Read",
-        })
-    }
-}
-
 impl Segment {
     /// Makes an empty segment durable under its name and opens it for appending.
     pub fn create(disk: &dyn Disk, number: u64) -> Result<Self, StoreError> {
@@ -59,10 +45,10 @@ impl Segment {
             let db = Builder::new()
                 .create_with_backend(watched.clone())
                 .map_err(|cause| StoreError::redb(&doing, cause))?;
-            let mut transaction = db
+            let db = Db::write(db);
+            let transaction = db
                 .begin_write()
                 .map_err(|cause| StoreError::redb(&doing, cause))?;
-            careful(&mut transaction);
             drop(
                 transaction
                     .open_table(LOG)
@@ -95,7 +81,7 @@ impl Segment {
         Ok(Self {
             number,
             watched,
-            db: Db::Write(db),
+            db: Db::write(db),
         })
     }
 
@@ -108,11 +94,11 @@ impl Segment {
             existing(disk, &name, false).map_err(|cause| StoreError::io(&doing, &cause))?;
         let plain = guarded(&doing, || read_only(&watched, &doing));
         let db = match plain {
-            Ok(db) => Db::Read(db),
+            Ok(db) => Db::read(db),
             Err(StoreError::Locked { holder }) => return Err(StoreError::Locked { holder }),
             Err(_) if repair => {
                 drop(Self::open(disk, number)?);
-                Db::Read(guarded(&doing, || read_only(&watched, &doing))?)
+                Db::read(guarded(&doing, || read_only(&watched, &doing))?)
             }
             Err(_) => return Self::open_copy(disk, number),
         };
@@ -140,16 +126,13 @@ impl Segment {
         Ok(Self {
             number,
             watched,
-            db: Db::Write(db),
+            db: Db::write(db),
         })
     }
 
-    /// The database, if it is open for appending.
-    pub fn writable(&self) -> Option<&Database> {
-        match &self.db {
-            Db::Write(db) => Some(db),
-            Db::Read(_) => None,
-        }
+    /// A transaction that appends.
+    pub fn begin_write(&self) -> Result<WriteTransaction, redb::TransactionError> {
+        self.db.begin_write()
     }
 
     /// Runs `work` on a snapshot of the segment; a panic of the storage engine on damaged pages becomes an error.
@@ -159,10 +142,7 @@ impl Segment {
     ) -> Result<T, StoreError> {
         let doing = format!("read {}", name(self.number));
         guarded(&doing, || {
-            let transaction = match &self.db {
-                Db::Write(db) => db.begin_read(),
-                Db::Read(db) => db.begin_read(),
-            };
+            let transaction = self.db.begin_read();
             let transaction = transaction.map_err(|cause| StoreError::redb(&doing, cause))?;
             work(&transaction).map_err(|cause| StoreError::redb(&doing, cause))
         })
@@ -179,13 +159,6 @@ pub(crate) fn number(name: &str) -> Option<u64> {
     let digits = name.strip_prefix("log-")?.strip_suffix(".redb")?;
     let number = digits.parse().ok()?;
     (self::name(number) == name).then_some(number)
-}
-
-/// Sets what every commit of this crate is: two-phase, so that a torn header is never followed, and with the
-/// allocator state, so that opening after a crash is quick. Durability is immediate by redb's default.
-pub(crate) fn careful(transaction: &mut redb::WriteTransaction) {
-    transaction.set_two_phase_commit(true);
-    transaction.set_quick_repair(true);
 }
 
 /// Runs `work`, which calls redb; a panic there becomes an error, and the process goes on.

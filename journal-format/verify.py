@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+"""Checks an export of a Praxis journal. Standard library only; written from FORMAT.md, not from the Rust code.
+
+    verify.py [--json] EXPORT        exit 0: everything holds; exit 1: something is wrong, named with its place
+"""
+
+import hashlib
+import json
+import sys
+
+FORMAT, VERSION = "praxis-export", 0
+MAX_SAFE = 2**53 - 1
+MAX_DEPTH = 64
+MAX_EVENT = 4_194_304
+MAX_LINE = MAX_EVENT + 256
+ZEROS = "0" * 64
+ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+
+
+class Fault(Exception):
+    """What is wrong; `kind` is a stable word, `what` a sentence."""
+
+    def __init__(self, kind, what):
+        super().__init__(what)
+        self.kind, self.what = kind, what
+
+
+# Section 1: canonical JSON.
+
+def no_number(text):
+    raise Fault("JSON", f"expected an integer, found {text}")
+
+
+def no_duplicates(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise Fault("DUPLICATE_KEY", f"the member {twice!r} occurs twice")
+    return members
+
+
+def depth_of(text):
+    """Nesting before parsing, so that a deep text cannot exhaust the parser."""
+    depth = deepest = 0
+    quoted = escaped = False
+    for char in text:
+        if quoted:
+            quoted, escaped = (escaped or char != '"'), (not escaped and char == "\\")
+        elif char == '"':
+            quoted = True
+        elif char in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif char in "]}":
+            depth -= 1
+    return deepest
+
+
+def parse(line):
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as cause:
+        raise Fault("JSON", f"expected UTF-8: {cause}") from None
+    if depth_of(text) > MAX_DEPTH:
+        raise Fault("JSON", f"expected at most {MAX_DEPTH} levels of nesting")
+    try:
+        return json.loads(text, object_pairs_hook=no_duplicates, parse_float=no_number, parse_constant=no_number)
+    except (ValueError, RecursionError) as cause:
+        raise Fault("JSON", f"expected JSON: {cause}") from None
+
+
+def quote(text):
+    pieces = []
+    for char in text:
+        if char in ESCAPES:
+            pieces.append(ESCAPES[char])
+        elif char < " ":
+            pieces.append(f"\\u{ord(char):04x}")
+        elif "\ud800" <= char <= "\udfff":
+            raise Fault("JSON", "expected no lone surrogate in a string")
+        else:
+            pieces.append(char)
+    return '"' + "".join(pieces) + '"'
+
+
+def write(value):
+    if value is None:
+        return "null"
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    if isinstance(value, int):
+        if abs(value) > MAX_SAFE:
+            raise Fault("JSON", f"expected a safe integer, found {value}")
+        return str(value)
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, list):
+        return "[" + ",".join(write(item) for item in value) + "]"
+    names = sorted(value, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
+    return "{" + ",".join(quote(name) + ":" + write(value[name]) for name in names) + "}"
+
+
+def canonical(value):
+    return write(value).encode("utf-8")
+
+
+# Shapes.
+
+def members(value, names, what):
+    if not isinstance(value, dict) or set(value) != set(names):
+        raise Fault("SHAPE", f"expected {what} with exactly {', '.join(sorted(names))}")
+    return value
+
+
+def string(value, what):
+    if not isinstance(value, str):
+        raise Fault("SHAPE", f"expected {what} to be a string")
+    return value
+
+
+def digest(value, what):
+    text = string(value, what)
+    if len(text) != 64 or any(char not in "0123456789abcdef" for char in text):
+        raise Fault("SHAPE", f"expected {what} to be 64 lowercase hex digits")
+    return text
+
+
+def decimal(value, what):
+    text = string(value, what)
+    plain = text.isascii() and text.isdigit() and (text == "0" or text[0] != "0") and len(text) <= 20
+    if not plain or int(text) >= 2**64:
+        raise Fault("SHAPE", f"expected {what} to be a decimal below 2^64, found {text!r}")
+    return int(text)
+
+
+# Sections 2 to 4: events and chains.
+
+EVENT = ("stream revision prevHash subject type requestId requestDigest part actorId actorKind policy decisionClass "
+         "decisionRef atMs ownerEpoch command facts outcome result codec").split()
+
+
+def tagged(tag, material):
+    return hashlib.sha256(tag.encode() + b"\n" + material).hexdigest()
+
+
+def stream_of(mission, run):
+    return tagged("aiws-stream", canonical([mission, run]))
+
+
+class Chains:
+    def __init__(self):
+        self.heads = {}  # stream -> (revision, hash); revision 0 when open without events
+
+    def accept(self, event, hash_):
+        stream, revision = digest(event["stream"], "stream"), decimal(event["revision"], "revision")
+        subject = members(event["subject"], ["missionId", "runId"], "the subject")
+        mission = string(subject["missionId"], "missionId")
+        run = None if subject["runId"] is None else string(subject["runId"], "runId")
+        own = stream_of(mission, None)
+        if stream not in (own, stream_of(mission, run)):
+            raise Fault("STREAM", "the stream is neither the subject's nor its mission's")
+        head = self.heads.get(stream, (0, ZEROS) if stream == own else None)
+        if head is None:
+            raise Fault("NOT_OPENED", "no earlier event opens this run's stream")
+        if revision != head[0] + 1:
+            raise Fault("REVISION", f"expected revision {head[0] + 1}, found {revision}")
+        if digest(event["prevHash"], "prevHash") != head[1]:
+            raise Fault("PREV_HASH", f"expected previous hash {head[1]}, found {event['prevHash']}")
+        opens = event["outcome"].get("opens") if isinstance(event["outcome"], dict) else None
+        if not isinstance(opens, list):
+            raise Fault("SHAPE", "expected outcome.opens to be a list")
+        for opened in opens:
+            if digest(opened, "an opened stream") == stream or opened in self.heads:
+                raise Fault("OPENED_TWICE", f"stream {opened} is already there")
+            self.heads[opened] = (0, hash_)
+        self.heads[stream] = (revision, hash_)
+
+    def lines(self):
+        ended = sorted((stream, head) for stream, head in self.heads.items() if head[0] > 0)
+        return [{"hash": head[1], "revision": str(head[0]), "stream": stream} for stream, head in ended]
+
+
+# Sections 5 and 6: the export.
+
+class Export:
+    def __init__(self):
+        self.chains, self.digest = Chains(), hashlib.sha256()
+        self.count, self.store, self.trailer = 0, None, None
+        self.place = {}
+
+    def line(self, number, raw):
+        self.place = {"line": number}
+        if self.trailer is not None:
+            raise Fault("AFTER_TRAILER", "expected nothing after the trailer")
+        if not raw.endswith(b"\n"):
+            raise Fault("TRUNCATED", "expected the line to end in a line feed")
+        if len(raw) > MAX_LINE + 1:
+            raise Fault("TOO_LARGE", f"expected a line of at most {MAX_LINE} bytes")
+        value = parse(raw[:-1])
+        if number == 1:
+            self.check_canonical(raw, value)
+            self.header(value)
+        elif isinstance(value, dict) and "trailer" in value:
+            self.check_canonical(raw, value)
+            self.end(members(value, ["trailer"], "the last line")["trailer"])
+            return
+        else:
+            self.event(raw, value)
+        self.digest.update(raw)
+
+    def check_canonical(self, raw, value):
+        if canonical(value) != raw[:-1]:
+            raise Fault("NOT_CANONICAL", "the line is not in canonical form")
+
+    def header(self, value):
+        members(value, ["format", "storeId", "version"], "a header")
+        if value["format"] != FORMAT:
+            raise Fault("FORMAT", f"expected format {FORMAT!r}, found {value['format']!r}")
+        if value["version"] is True or value["version"] is False or value["version"] != VERSION:
+            raise Fault("VERSION", f"expected version {VERSION}, found {value['version']!r}")
+        self.store = string(value["storeId"], "storeId")
+
+    def event(self, raw, value):
+        members(value, ["event", "hash", "sequence"], "a line of an event")
+        event = members(value["event"], EVENT, "an event")
+        sequence = decimal(value["sequence"], "sequence")
+        self.place.update(sequence=sequence, stream=event["stream"], revision=event["revision"])
+        self.check_canonical(raw, value)
+        if sequence != self.count + 1:
+            raise Fault("SEQUENCE", f"expected sequence {self.count + 1}, found {sequence}")
+        material = canonical(event)
+        if len(material) > MAX_EVENT:
+            raise Fault("TOO_LARGE", f"expected an event of at most {MAX_EVENT} bytes")
+        hash_ = tagged("aiws-event", material)
+        if digest(value["hash"], "hash") != hash_:
+            raise Fault("HASH", f"the event hashes to {hash_}, the line says {value['hash']}")
+        self.chains.accept(event, hash_)
+        self.count = sequence
+
+    def end(self, trailer):
+        members(trailer, ["count", "digest", "heads"], "a trailer")
+        if decimal(trailer["count"], "count") != self.count:
+            raise Fault("COUNT", f"expected a count of {self.count}, found {trailer['count']}")
+        if trailer["heads"] != self.chains.lines():
+            raise Fault("HEADS", "the heads are not the last events of the streams")
+        found = self.digest.hexdigest()
+        if digest(trailer["digest"], "digest") != found:
+            raise Fault("DIGEST", f"the lines before hash to {found}, the trailer says {trailer['digest']}")
+        self.trailer = trailer
+
+    def finish(self, lines):
+        self.place = {"line": lines + 1}
+        if self.trailer is None:
+            raise Fault("NO_TRAILER", "expected a trailer, found the end: the export was cut off")
+
+
+def verify(source):
+    """Gives the report as a dictionary; `ok` says whether everything holds."""
+    export, lines = Export(), 0
+    try:
+        while raw := source.readline(MAX_LINE + 2):
+            lines += 1
+            export.line(lines, raw)
+        export.finish(lines)
+    except Fault as fault:
+        return {"ok": False, "fault": fault.kind, "what": fault.what, **export.place}
+    heads = export.trailer["heads"]
+    return {"ok": True, "storeId": export.store, "events": export.count, "streams": len(heads), "heads": heads,
+            "digest": export.trailer["digest"]}
+
+
+def shown(value):
+    """Text from the export with nothing in it that a terminal would obey."""
+    return "".join(char if char.isprintable() else "?" for char in str(value))[:300]
+
+
+def main(arguments):
+    as_json = "--json" in arguments
+    paths = [argument for argument in arguments if argument != "--json"]
+    if len(paths) != 1 or paths[0].startswith("--"):
+        print(__doc__.strip(), file=sys.stderr)
+        return 1
+    try:
+        with open(paths[0], "rb") as source:
+            report = verify(source)
+    except OSError as cause:
+        report = {"ok": False, "fault": "UNREADABLE", "what": str(cause)}
+    if as_json:
+        print(json.dumps({"version": VERSION, **report}, sort_keys=True))
+    elif report["ok"]:
+        print(f"ok: {report['events']} events in {report['streams']} streams of store {shown(report['storeId'])}")
+    else:
+        place = ", ".join(f"{name} {shown(report[name])}" for name in ("line", "sequence", "stream", "revision")
+                          if name in report)
+        print(f"WRONG: {report['fault']} at {place or shown(paths[0])}: {shown(report['what'])}")
+    return 0 if report["ok"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

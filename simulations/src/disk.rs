@@ -1,0 +1,492 @@
+//! A disk that keeps what is not synced apart, and loses it when the power goes.
+//!
+//! Invariant: what `sync_data` or `sync_directory` confirmed survives; of the rest any subset may. The faults that the
+//! store must survive: power lost at any operation, any subset of unsynced writes, a write torn at any byte, a name
+//! change lost, an operation that fails, a sync that fails with the pages kept but clean or reverted, a full disk.
+//! Called by scenarios; it stands below the real storage engine, never in place of it.
+
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use praxis_journal::{Disk, StorageBackend};
+
+/// A directory of files in memory. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct CrashDisk {
+    world: Arc<Mutex<World>>,
+}
+
+/// How an operation fails when it is told to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// An error of the device. A failed sync keeps the pages in the cache and calls them clean, so that a later sync
+    /// does not write them.
+    Device,
+    /// As `Device`, but a failed sync throws the unsynced pages away.
+    Reverting,
+    /// The code above panics in the middle of the operation.
+    Panic,
+}
+
+/// What survives a loss of power.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Survival {
+    /// Which pending writes of the watched file reach the platter: bit i for the i-th.
+    pub mask: u64,
+    /// A pending write of the watched file of which only the first bytes do; it counts as not in the mask.
+    pub torn: Option<(usize, usize)>,
+    /// Whether the pending writes of all other files reach it.
+    pub others: bool,
+    /// How many of the pending name changes do, oldest first.
+    pub names: usize,
+}
+
+#[derive(Debug, Default)]
+struct World {
+    files: Vec<FileState>,
+    names: BTreeMap<String, usize>,
+    durable_names: BTreeMap<String, usize>,
+    pending_names: Vec<NameChange>,
+    operations: u64,
+    crash_at: Option<u64>,
+    fail_at: Option<(u64, Failure)>,
+    capacity: Option<u64>,
+    dead: bool,
+    kinds: Vec<Kind>,
+}
+
+/// What an operation was, for scenarios that walk along them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A write into a file.
+    Write,
+    /// A change of a file's length.
+    Length,
+    /// A sync of a file.
+    Sync,
+    /// A creation, rename or removal.
+    Name,
+    /// A sync of the directory.
+    SyncNames,
+}
+
+#[derive(Clone, Debug, Default)]
+struct FileState {
+    durable: Vec<u8>,
+    cache: Vec<u8>,
+    pending: Vec<Pending>,
+}
+
+#[derive(Clone, Debug)]
+enum Pending {
+    Write(u64, Vec<u8>),
+    Length(u64),
+}
+
+#[derive(Clone, Debug)]
+enum NameChange {
+    Create(String, usize),
+    Rename(String, String),
+    Remove(String),
+}
+
+impl CrashDisk {
+    /// An empty disk with power.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many operations that change something were begun.
+    pub fn operations(&self) -> u64 {
+        self.world().operations
+    }
+
+    /// What the operations were, in order.
+    pub fn kinds(&self) -> Vec<Kind> {
+        self.world().kinds.clone()
+    }
+
+    /// The power goes when `operation` (counted from 0) begins: it and everything after it fails.
+    pub fn crash_at(&self, operation: u64) {
+        self.world().crash_at = Some(operation);
+    }
+
+    /// The operation (counted from 0) fails once.
+    pub fn fail_at(&self, operation: u64, failure: Failure) {
+        self.world().fail_at = Some((operation, failure));
+    }
+
+    /// Files together may not grow past this many bytes; none for no bound.
+    pub fn capacity(&self, bytes: Option<u64>) {
+        self.world().capacity = bytes;
+    }
+
+    /// The size of all files together in bytes, as the running system sees it.
+    pub fn size_bytes(&self) -> u64 {
+        self.world().size_bytes()
+    }
+
+    /// How many writes of a file are not synced.
+    pub fn pending(&self, name: &str) -> usize {
+        let world = self.world();
+        world
+            .names
+            .get(name)
+            .map_or(0, |inode| world.files[*inode].pending.len())
+    }
+
+    /// How long the pending write is, in bytes; 0 for a change of length.
+    pub fn pending_len(&self, name: &str, index: usize) -> usize {
+        let world = self.world();
+        let inode = world.names.get(name);
+        match inode.and_then(|inode| world.files[*inode].pending.get(index)) {
+            Some(Pending::Write(_, data)) => data.len(),
+            _ => 0,
+        }
+    }
+
+    /// How many name changes are not synced.
+    pub fn pending_names(&self) -> usize {
+        self.world().pending_names.len()
+    }
+
+    /// The disk as it is found after a loss of power now. `watched` is the file that the mask speaks of.
+    pub fn after_power_loss(&self, watched: &str, survival: &Survival) -> Self {
+        let world = self.world();
+        let watched = world.names.get(watched).copied();
+        let files = world.files.iter().enumerate().map(|(inode, file)| {
+            let mut bytes = file.durable.clone();
+            for (index, pending) in file.pending.iter().enumerate() {
+                let torn = survival.torn.filter(|(at, _)| *at == index);
+                match (Some(inode) == watched, torn) {
+                    (true, Some((_, kept))) => pending.apply_part(kept, &mut bytes),
+                    (true, None) if survival.mask >> index & 1 == 1 => pending.apply(&mut bytes),
+                    (false, _) if survival.others => pending.apply(&mut bytes),
+                    _ => {}
+                }
+            }
+            FileState {
+                durable: bytes.clone(),
+                cache: bytes,
+                pending: Vec::new(),
+            }
+        });
+        let mut names = world.durable_names.clone();
+        world
+            .pending_names
+            .iter()
+            .take(survival.names)
+            .for_each(|change| change.apply(&mut names));
+        let files = files.collect();
+        let found = World {
+            files,
+            durable_names: names.clone(),
+            names,
+            ..World::default()
+        };
+        Self {
+            world: Arc::new(Mutex::new(found)),
+        }
+    }
+
+    /// A disk with the same files, all of it durable: what a clean end leaves.
+    pub fn settled(&self) -> Self {
+        let world = self.world();
+        let files = world.files.iter().map(|file| FileState {
+            durable: file.cache.clone(),
+            cache: file.cache.clone(),
+            pending: Vec::new(),
+        });
+        let (files, names) = (files.collect(), world.names.clone());
+        let found = World {
+            files,
+            durable_names: names.clone(),
+            names,
+            ..World::default()
+        };
+        Self {
+            world: Arc::new(Mutex::new(found)),
+        }
+    }
+
+    /// The bytes of a file as the running system sees them.
+    pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
+        let world = self.world();
+        world
+            .names
+            .get(name)
+            .map(|inode| world.files[*inode].cache.clone())
+    }
+
+    /// Feeds every name and byte that the running system sees to a hasher: the identity of a crash state.
+    pub fn hash_into(&self, hasher: &mut impl Hasher) {
+        let world = self.world();
+        for (name, inode) in &world.names {
+            name.hash(hasher);
+            world.files[*inode].cache.hash(hasher);
+        }
+    }
+
+    /// Puts a file there, durably: damage at rest, or an older image.
+    pub fn put(&self, name: &str, bytes: Vec<u8>) {
+        let mut world = self.world();
+        let inode = world.files.len();
+        world.files.push(FileState {
+            durable: bytes.clone(),
+            cache: bytes,
+            pending: Vec::new(),
+        });
+        world.names.insert(name.to_owned(), inode);
+        world.durable_names.insert(name.to_owned(), inode);
+    }
+
+    /// Takes a file away, durably.
+    pub fn take(&self, name: &str) {
+        let mut world = self.world();
+        world.names.remove(name);
+        world.durable_names.remove(name);
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn file(&self, inode: usize) -> Arc<dyn StorageBackend> {
+        Arc::new(CrashFile {
+            disk: self.clone(),
+            inode,
+        })
+    }
+
+    /// Counts an operation and lets it fail if it is to fail.
+    fn begin(&self, kind: Kind) -> io::Result<(MutexGuard<'_, World>, Option<Failure>)> {
+        let mut world = self.world();
+        let operation = world.operations;
+        if world.crash_at == Some(operation) {
+            world.dead = true;
+        }
+        world.alive()?;
+        world.operations += 1;
+        world.kinds.push(kind);
+        let failure = world
+            .fail_at
+            .filter(|(at, _)| *at == operation)
+            .map(|(_, failure)| failure);
+        if failure == Some(Failure::Panic) {
+            drop(world);
+            std::panic::panic_any("the simulated storage engine panics");
+        }
+        Ok((world, failure))
+    }
+}
+
+impl World {
+    fn alive(&self) -> io::Result<()> {
+        match self.dead {
+            true => Err(io::Error::other("the power is gone")),
+            false => Ok(()),
+        }
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.names
+            .values()
+            .map(|inode| self.files[*inode].cache.len() as u64)
+            .sum()
+    }
+
+    fn room(&self, more: u64) -> io::Result<()> {
+        match self.capacity {
+            Some(capacity) if self.size_bytes() + more > capacity => {
+                Err(io::ErrorKind::StorageFull.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn change(&mut self, change: NameChange) {
+        change.apply(&mut self.names);
+        self.pending_names.push(change);
+    }
+}
+
+impl Pending {
+    fn apply(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Write(_, data) => self.apply_part(data.len(), bytes),
+            Self::Length(len) => bytes.resize(usize::try_from(*len).unwrap_or(usize::MAX), 0),
+        }
+    }
+
+    fn apply_part(&self, kept: usize, bytes: &mut Vec<u8>) {
+        let Self::Write(offset, data) = self else {
+            return;
+        };
+        let start = usize::try_from(*offset).unwrap_or(usize::MAX);
+        let end = start + kept.min(data.len());
+        if bytes.len() < end {
+            bytes.resize(end, 0);
+        }
+        bytes[start..end].copy_from_slice(&data[..end - start]);
+    }
+}
+
+impl NameChange {
+    fn apply(&self, names: &mut BTreeMap<String, usize>) {
+        match self {
+            Self::Create(name, inode) => drop(names.insert(name.clone(), *inode)),
+            Self::Remove(name) => drop(names.remove(name)),
+            Self::Rename(from, to) => {
+                if let Some(inode) = names.remove(from) {
+                    names.insert(to.clone(), inode);
+                }
+            }
+        }
+    }
+}
+
+fn device_error() -> io::Error {
+    io::Error::other("the simulated device failed")
+}
+
+impl Disk for CrashDisk {
+    fn list(&self) -> io::Result<Vec<String>> {
+        let world = self.world();
+        world.alive()?;
+        Ok(world.names.keys().cloned().collect())
+    }
+
+    fn open(&self, name: &str, _write: bool) -> io::Result<Arc<dyn StorageBackend>> {
+        let world = self.world();
+        world.alive()?;
+        let inode = world
+            .names
+            .get(name)
+            .copied()
+            .ok_or(io::ErrorKind::NotFound)?;
+        drop(world);
+        Ok(self.file(inode))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Arc<dyn StorageBackend>> {
+        let (mut world, failure) = self.begin(Kind::Name)?;
+        if failure.is_some() {
+            return Err(device_error());
+        }
+        let inode = world.files.len();
+        world.files.push(FileState::default());
+        world.change(NameChange::Create(name.to_owned(), inode));
+        drop(world);
+        Ok(self.file(inode))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let (mut world, failure) = self.begin(Kind::Name)?;
+        if failure.is_some() {
+            return Err(device_error());
+        }
+        if !world.names.contains_key(from) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        world.change(NameChange::Rename(from.to_owned(), to.to_owned()));
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let (mut world, failure) = self.begin(Kind::Name)?;
+        if failure.is_some() {
+            return Err(device_error());
+        }
+        if !world.names.contains_key(name) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        world.change(NameChange::Remove(name.to_owned()));
+        Ok(())
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        let (mut world, failure) = self.begin(Kind::SyncNames)?;
+        if failure.is_some() {
+            return Err(device_error());
+        }
+        world.durable_names = world.names.clone();
+        world.pending_names.clear();
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+struct CrashFile {
+    disk: CrashDisk,
+    inode: usize,
+}
+
+impl StorageBackend for CrashFile {
+    fn len(&self) -> io::Result<u64> {
+        let world = self.disk.world();
+        world.alive()?;
+        Ok(world.files[self.inode].cache.len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let world = self.disk.world();
+        world.alive()?;
+        let start = usize::try_from(offset).map_err(io::Error::other)?;
+        let bytes = world.files[self.inode].cache.get(start..start + out.len());
+        out.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let (mut world, failure) = self.disk.begin(Kind::Length)?;
+        if failure.is_some() {
+            return Err(device_error());
+        }
+        let now = world.files[self.inode].cache.len() as u64;
+        if len > now {
+            world.room(len - now)?;
+        }
+        let pending = Pending::Length(len);
+        let file = &mut world.files[self.inode];
+        pending.apply(&mut file.cache);
+        file.pending.push(pending);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let (mut world, failure) = self.disk.begin(Kind::Sync)?;
+        let file = &mut world.files[self.inode];
+        let pending = std::mem::take(&mut file.pending);
+        match failure {
+            None => {
+                pending
+                    .iter()
+                    .for_each(|pending| pending.apply(&mut file.durable));
+                return Ok(());
+            }
+            // The pages stay in the cache and count as clean: no later sync writes them.
+            Some(Failure::Device | Failure::Panic) => {}
+            Some(Failure::Reverting) => file.cache = file.durable.clone(),
+        }
+        Err(device_error())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let (mut world, failure) = self.disk.begin(Kind::Write)?;
+        if failure.is_some() {
+            return Err(device_error());
+        }
+        let end = offset + data.len() as u64;
+        let now = world.files[self.inode].cache.len() as u64;
+        if end > now {
+            world.room(end - now)?;
+        }
+        let pending = Pending::Write(offset, data.to_vec());
+        let file = &mut world.files[self.inode];
+        pending.apply(&mut file.cache);
+        file.pending.push(pending);
+        Ok(())
+    }
+}
