@@ -234,6 +234,7 @@ fn approved<'a>(
         })?;
         return Ok(None);
     };
+    let id = renewed(state, facts, wanted, id, fingerprint).unwrap_or(id);
     let named = || details(&[("approvalId", id.as_str().into())]);
     let approval = guard::need(Guard::ApprovalOfRun, state.approvals.get(id), named)?;
     guard::check(
@@ -258,6 +259,45 @@ fn approved<'a>(
         .is_none_or(|bound| bound == wanted.operation_id);
     guard::check(Guard::ApprovalOneOperation, free, named)?;
     Ok(Some(approval))
+}
+
+/// The approval that an operation rests on once its own has lapsed: a current one of the same action that no other
+/// operation uses. Without it an operation whose approval ran out could never be tried, however often a human
+/// approved the same action again. An admission names its approval itself and gets no other.
+fn renewed<'a>(
+    state: &'a RunState,
+    facts: &Facts,
+    wanted: &Wanted<'_>,
+    id: &ApprovalId,
+    fingerprint: Digest,
+) -> Option<&'a ApprovalId> {
+    let now_ms = facts.now_ms;
+    let admitted = state.operations.contains_key(wanted.operation_id);
+    let lapsed = state
+        .approvals
+        .get(id)
+        .is_some_and(|own| !is_in_force(own, now_ms));
+    let usable = |approval: &&Approval| {
+        is_in_force(approval, now_ms)
+            && approval.fingerprint == fingerprint
+            && approval
+                .operation_id
+                .as_ref()
+                .is_none_or(|bound| bound == wanted.operation_id)
+    };
+    let other = state
+        .approvals
+        .values()
+        .filter(|_| admitted && lapsed)
+        .find(usable);
+    other.map(|approval| &approval.approval_id)
+}
+
+/// Given, not withdrawn, and not expired at this UTC time in milliseconds (FV-APR.3).
+pub fn is_in_force(approval: &Approval, now_ms: u64) -> bool {
+    approval.decision == ApprovalDecision::Approved
+        && !approval.revoked
+        && !approval.expires_at_ms.reached(now_ms)
 }
 
 /// The mission's budget as last published; the durable boundary checks it again against the account itself.

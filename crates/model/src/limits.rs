@@ -5,9 +5,6 @@
 /// Nodes of one graph. Every node costs a manifest; a graph past this does not fit an event with its skips.
 pub const MAX_NODES: usize = 1024;
 
-/// Direct dependents of one node where the configuration names no bound: each is a recipient of one event.
-pub const MAX_RECIPIENTS: usize = 256;
-
 /// How old an authorization may be when it is used, in milliseconds: long enough to hash large material,
 /// short enough that a forgotten one cannot be used tomorrow (T-30).
 pub const MAX_AUTHORIZATION_AGE_MS: u64 = 600_000;

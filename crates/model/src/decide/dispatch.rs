@@ -104,7 +104,7 @@ pub(super) fn decide(
             ..body.clone()
         }),
         outcome: Outcome {
-            transitions: vec![moved],
+            transitions: cleared.bind.into_iter().chain([moved]).collect(),
             ..Outcome::default()
         },
         result: object! {

@@ -6,14 +6,14 @@
 use aiws::id::EvidenceId;
 use aiws::json::Value;
 use aiws::record::{
-    Approval, ApprovalDecision, Assessment, CriterionStatus, DecisionConfig, Manifest, Node,
-    NodeKind, OperationStatus, OutcomeStatus,
+    Approval, Assessment, CriterionStatus, DecisionConfig, Manifest, Node, NodeKind,
+    OperationStatus, OutcomeStatus,
 };
 use aiws::schema::Schema;
 
 use super::boundary;
 use super::complete_run::current;
-use crate::admission::details;
+use crate::admission::{details, is_in_force};
 use crate::decision::Rejection;
 use crate::facts::Facts;
 use crate::graph;
@@ -109,7 +109,8 @@ fn of_kind(
         )?,
         NodeKind::Join(_) => {}
         NodeKind::Approval => {
-            let current = approvals(state, manifest).find(|approval| in_force(approval, facts));
+            let current =
+                approvals(state, manifest).find(|approval| is_in_force(approval, facts.now_ms));
             check(Guard::ApprovalCurrent, current.is_some(), named)?;
             return Ok(current
                 .and_then(|approval| approval.expires_at_ms.to_u64())
@@ -159,13 +160,6 @@ fn approvals<'a>(
         .approvals
         .iter()
         .filter_map(|sent| approval(state, sent.id.as_str()))
-}
-
-/// Given, not withdrawn, not expired (FV-APR.3).
-fn in_force(approval: &Approval, facts: &Facts) -> bool {
-    approval.decision == ApprovalDecision::Approved
-        && !approval.revoked
-        && !approval.expires_at_ms.reached(facts.now_ms)
 }
 
 /// The manifest's criterion is met by exactly the assessment that counts now.

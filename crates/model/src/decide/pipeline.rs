@@ -158,9 +158,9 @@ fn own_authority(state: &RunState, body: &Body, facts: &Facts) -> Result<(), Rej
 /// The gate matrix (wire form section 11): terminal, then cancellation, then holds.
 fn gates(state: &RunState, body: &Body, facts: &Facts, row: &Row) -> Result<(), Rejection> {
     if row.ends_with_run || resolve_hold::ends_with_run(body) {
-        let terminal = super::terminal::is_terminal(state.lifecycle);
+        let terminal = state.lifecycle.is_terminal();
         check(Guard::NotTerminal, !terminal, || {
-            members(object! { "lifecycle": lifecycle_name(state.lifecycle) })
+            members(object! { "lifecycle": state.lifecycle })
         })?;
     }
     if row.gated {
@@ -255,13 +255,6 @@ fn records_agree(subject: &Subject, body: &Body) -> bool {
         }
         _ => true,
     }
-}
-
-fn lifecycle_name(lifecycle: Lifecycle) -> String {
-    aiws::canonical::to_value(&lifecycle)
-        .ok()
-        .and_then(|name| name.as_str().map(str::to_owned))
-        .unwrap_or_default()
 }
 
 /// The members of an object value, for the details of a refusal.

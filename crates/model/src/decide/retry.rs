@@ -83,7 +83,7 @@ pub(super) fn decide(
             policy: facts.policy.clone(),
             ..body.clone()
         }),
-        outcome: outcome(state, body)?,
+        outcome: outcome(state, body, cleared.bind)?,
         result: object! {
             "operationId": &body.operation_id,
             "attemptId": &body.attempt_id,
@@ -107,7 +107,7 @@ fn attempts_left(state: &RunState, operation: &Operation) -> Result<(), Rejectio
     })
 }
 
-fn outcome(state: &RunState, body: &Retry) -> Result<Outcome, Rejection> {
+fn outcome(state: &RunState, body: &Retry, bind: Option<Transition>) -> Result<Outcome, Rejection> {
     let attempt = Attempt {
         attempt_id: body.attempt_id.clone(),
         operation_id: body.operation_id.clone(),
@@ -119,7 +119,10 @@ fn outcome(state: &RunState, body: &Retry) -> Result<Outcome, Rejection> {
     };
     let digest = digest_of(&attempt)?;
     Ok(Outcome {
-        transitions: vec![Transition::AttemptPrepared { attempt }],
+        transitions: bind
+            .into_iter()
+            .chain([Transition::AttemptPrepared { attempt }])
+            .collect(),
         accounts: vec![Posting::Reserve {
             account: cost_account(&state.subject),
             amount: body.amount,

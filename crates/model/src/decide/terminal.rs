@@ -11,14 +11,6 @@ use crate::register::{RegisterKey, RegisterKind, RegisterWrite};
 use crate::run::RunState;
 use crate::transition::Transition;
 
-/// Whether a run in this lifecycle has ended (FV-RUN.4).
-pub(crate) fn is_terminal(lifecycle: Lifecycle) -> bool {
-    matches!(
-        lifecycle,
-        Lifecycle::Completed | Lifecycle::Failed | Lifecycle::Canceled | Lifecycle::Rejected
-    )
-}
-
 /// Adds the end of the run to an outcome: lifecycle, outcome register, start-up list.
 pub(super) fn end(state: &RunState, to: Lifecycle, cause: Option<Cause>, outcome: &mut Outcome) {
     outcome.transitions.push(Transition::LifecycleMoved {
@@ -35,11 +27,10 @@ pub(super) fn end(state: &RunState, to: Lifecycle, cause: Option<Cause>, outcome
     let Some(run_id) = &state.subject.run_id else {
         return;
     };
-    let name = |value: Result<aiws::json::Value, _>| value.unwrap_or_default();
     let value = object! {
         "runId": run_id,
-        "lifecycle": name(aiws::canonical::to_value(&to)),
-        "cause": name(aiws::canonical::to_value(&cause)),
+        "lifecycle": to,
+        "cause": cause.map(|cause| object! { "code": cause.code, "detail": cause.detail }),
         "revision": (state.head.revision.get() + 1).to_string(),
     };
     let register = RegisterKey {

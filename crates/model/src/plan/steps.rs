@@ -9,8 +9,9 @@ use aiws::record::{
     Operation, OperationStatus, RestartPolicy,
 };
 
-use super::waits::{approval_in_force, is_in_flight};
+use super::waits::is_in_flight;
 use super::{is_complete, is_open, is_ready};
+use crate::admission::{is_in_force, needs_approval};
 use crate::decide::complete_run::current;
 use crate::decide::reconcile::is_uncertain;
 use crate::event::Gate;
@@ -142,7 +143,7 @@ fn evident(state: &RunState, node: &Node, own: &NodeState, now_ms: u64) -> bool 
         NodeKind::Approval => state
             .approvals
             .values()
-            .any(|approval| approval_in_force(approval, now_ms)),
+            .any(|approval| is_in_force(approval, now_ms)),
         NodeKind::Verification => current(&state.verifications).is_some(),
         NodeKind::Acceptance => current(&state.acceptances).is_some(),
     }
@@ -160,7 +161,7 @@ fn has_attempts_left(state: &RunState, operation: &Operation) -> bool {
     used < state.contract.max_attempts.get()
 }
 
-/// New work, in the order of the graph: receipts, admissions, retries, dispatches.
+/// New work: receipts, then what each node would launch, in the order of the graph.
 fn launches(state: &RunState, now_ms: u64, steps: &mut Vec<Step>) {
     let free = state
         .deliveries
@@ -173,20 +174,42 @@ fn launches(state: &RunState, now_ms: u64, steps: &mut Vec<Step>) {
         let Some(own) = state.nodes.get(&node.id) else {
             continue;
         };
-        if node.deadline_ms.is_some_and(|own| own.reached(now_ms)) {
-            continue;
-        }
-        if is_ready(state, node) && is_received(state, node, own) {
-            steps.push(Step::Admit {
-                node_id: node.id.clone(),
-            });
-        }
-        if own.status == NodeStatus::Active {
-            steps.extend(
-                operations(state, own).filter_map(|operation| tried(state, node, operation)),
-            );
-        }
+        let late = node.deadline_ms.is_some_and(|own| own.reached(now_ms));
+        steps.extend(
+            launch(state, node, own).filter(|_| !late && !lacks_approval(state, node, own, now_ms)),
+        );
     }
+}
+
+/// What a node would launch next: its admission, or a try of its operation.
+pub(super) fn launch(state: &RunState, node: &Node, own: &NodeState) -> Option<Step> {
+    if is_ready(state, node) && is_received(state, node, own) {
+        return Some(Step::Admit {
+            node_id: node.id.clone(),
+        });
+    }
+    let mut mine = operations(state, own).filter(|_| own.status == NodeStatus::Active);
+    mine.find_map(|operation| tried(state, node, operation))
+}
+
+/// Whether a node's work waits for an approval: none of its exact action is in force, or only ones that another
+/// operation uses (T-80). Before the admission nobody knows the action, so any free approval may be meant.
+pub(super) fn lacks_approval(state: &RunState, node: &Node, own: &NodeState, now_ms: u64) -> bool {
+    let operation = operations(state, own).next();
+    let named = operation.is_some_and(|operation| operation.approval_id.is_some());
+    if !named && !needs_approval(state, node) {
+        return false;
+    }
+    let usable = |approval: &aiws::record::Approval| match (&approval.operation_id, operation) {
+        (None, None) => true,
+        (None, Some(operation)) => approval.fingerprint == operation.fingerprint,
+        (Some(bound), Some(operation)) => *bound == operation.operation_id,
+        (Some(_), None) => false,
+    };
+    !state
+        .approvals
+        .values()
+        .any(|approval| is_in_force(approval, now_ms) && usable(approval))
 }
 
 /// The next try of an active node's operation.

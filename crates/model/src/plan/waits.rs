@@ -4,11 +4,10 @@
 //! scheduler and the report through `plan`.
 
 use aiws::id::{AttemptId, HoldId, NodeId};
-use aiws::record::{
-    Approval, ApprovalDecision, Attempt, AttemptStatus, EffectClass, HoldState, NodeKind,
-    RestartPolicy,
-};
+use aiws::record::{Attempt, AttemptStatus, EffectClass, HoldState, Node, NodeKind, RestartPolicy};
 
+use super::steps::{lacks_approval, launch};
+use crate::admission::is_in_force;
 use crate::decide::complete_run::current;
 use crate::decide::reconcile::is_uncertain;
 use crate::event::Gate;
@@ -17,7 +16,7 @@ use crate::run::{NodeStatus, RunState};
 /// One thing that is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// A human's approval; the node is active.
+    /// A human's approval: of an active APPROVAL node, or of a TASK whose approval is gone before its work was tried.
     Approval {
         /// The node.
         node_id: NodeId,
@@ -67,29 +66,7 @@ pub fn waits(state: &RunState, outer_gates: &[Gate], now_ms: u64) -> Vec<Wait> {
         .filter_map(|attempt| attempt_wait(state, attempt))
         .collect();
     for node in state.graph.iter().flat_map(|graph| &graph.nodes) {
-        let active = state
-            .nodes
-            .get(&node.id)
-            .is_some_and(|own| own.status == NodeStatus::Active);
-        let node_id = node.id.clone();
-        match node.kind {
-            _ if !active => {}
-            NodeKind::Approval
-                if !state
-                    .approvals
-                    .values()
-                    .any(|approval| approval_in_force(approval, now_ms)) =>
-            {
-                all.push(Wait::Approval { node_id });
-            }
-            NodeKind::Verification if current(&state.verifications).is_none() => {
-                all.push(Wait::Verification { node_id });
-            }
-            NodeKind::Acceptance if current(&state.acceptances).is_none() => {
-                all.push(Wait::Acceptance { node_id })
-            }
-            _ => {}
-        }
+        all.extend(node_wait(state, node, now_ms));
     }
     let open = state
         .holds
@@ -106,6 +83,32 @@ pub fn waits(state: &RunState, outer_gates: &[Gate], now_ms: u64) -> Vec<Wait> {
         all.push(Wait::Recovery);
     }
     all
+}
+
+/// What a node's person or assessment is waited for.
+fn node_wait(state: &RunState, node: &Node, now_ms: u64) -> Option<Wait> {
+    let own = state.nodes.get(&node.id)?;
+    let node_id = node.id.clone();
+    let active = own.status == NodeStatus::Active;
+    match node.kind {
+        NodeKind::Task(_) => {
+            let lacks =
+                launch(state, node, own).is_some() && lacks_approval(state, node, own, now_ms);
+            lacks.then_some(Wait::Approval { node_id })
+        }
+        NodeKind::Approval => {
+            let given = state
+                .approvals
+                .values()
+                .any(|approval| is_in_force(approval, now_ms));
+            (active && !given).then_some(Wait::Approval { node_id })
+        }
+        NodeKind::Verification => (active && current(&state.verifications).is_none())
+            .then_some(Wait::Verification { node_id }),
+        NodeKind::Acceptance => (active && current(&state.acceptances).is_none())
+            .then_some(Wait::Acceptance { node_id }),
+        NodeKind::Decision(_) | NodeKind::Join(_) | NodeKind::End => None,
+    }
 }
 
 fn attempt_wait(state: &RunState, attempt: &Attempt) -> Option<Wait> {
@@ -128,11 +131,4 @@ pub(super) fn is_in_flight(attempt: &Attempt) -> bool {
         attempt.status,
         AttemptStatus::Dispatched | AttemptStatus::Unknown
     )
-}
-
-/// Given, not withdrawn, not expired (FV-APR.3).
-pub(super) fn approval_in_force(approval: &Approval, now_ms: u64) -> bool {
-    approval.decision == ApprovalDecision::Approved
-        && !approval.revoked
-        && !approval.expires_at_ms.reached(now_ms)
 }

@@ -384,3 +384,73 @@ fn the_same_story_is_the_same_bytes() {
     };
     assert_eq!(tell(), tell());
 }
+
+/// Proves FV-APR.2, FV-APR.4: work whose approval ran out before it was tried waits for a human, and goes on under a new
+/// approval of exactly the same action, which then belongs to that operation alone (T-80).
+#[test]
+fn a_lapsed_approval_is_given_again() {
+    let mut world = World::with(gates_graph());
+    world.admit_control("p").expect("admit");
+    world.approve("p1", &action_of("a")).expect("approve");
+    let rests = praxis_model::command::BoundaryIntent {
+        approvals: vec![id("p1")],
+        ..boundary("p", OutcomeStatus::Completed)
+    };
+    world.commit(rests).expect("boundary");
+    world.receive("a").expect("a");
+    let mut before = world.clone();
+    world.prepare(aiws::record::AdmissionProposal {
+        approval_id: Some(id("p1")),
+        ..proposal("a")
+    });
+    let admission_ref = Some(reference("a"));
+    let intent = praxis_model::command::Intent::Admit(praxis_model::command::AdmitIntent {
+        node_id: id("a"),
+        admission_ref,
+    });
+    world.intend(ENGINE, &intent).expect("admit");
+    let waits = |world: &World| praxis_model::plan::waits(world.state(), &[], world.now_ms);
+    let wait = vec![praxis_model::plan::Wait::Approval { node_id: id("a") }];
+    for world in [&mut world, &mut before] {
+        assert_eq!(waits(world), Vec::new());
+        world.now_ms = 5_000;
+        assert_eq!(waits(world), wait);
+        assert!(plan(world.state(), &[], world.now_ms).is_empty());
+    }
+    assert_eq!(code(world.dispatch("a")), Err(Code::ApprovalStale));
+    let approve = |world: &mut World, name: &str, action: &aiws::json::Value| {
+        let body = praxis_model::command::Approve {
+            approval_id: id(name),
+            run_id: run_id(),
+            fingerprint: fingerprint(action),
+            decision: aiws::record::ApprovalDecision::Approved,
+            expires_at_ms: aiws::decimal::Ms::from_u64(9_000),
+        };
+        world.send(HUMAN, Body::Approve(body)).expect("approve");
+    };
+    approve(&mut world, "other", &action_of("b"));
+    assert_eq!(
+        code(world.dispatch("a")),
+        Err(Code::ApprovalStale),
+        "another action"
+    );
+    assert_eq!(waits(&world), wait);
+    approve(&mut world, "p2", &action_of("a"));
+    world.dispatch("a").expect("dispatch");
+    let bound = world
+        .state()
+        .approvals
+        .get("p2")
+        .and_then(|approval| approval.operation_id.clone());
+    assert_eq!(bound, Some(id("op-a")));
+    // An admission names its approval itself: the lapsed one gets no other.
+    before.prepare(aiws::record::AdmissionProposal {
+        approval_id: Some(id("p1")),
+        ..proposal("a")
+    });
+    approve(&mut before, "p2", &action_of("a"));
+    assert_eq!(
+        code(before.intend(ENGINE, &intent)),
+        Err(Code::ApprovalStale)
+    );
+}
