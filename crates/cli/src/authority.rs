@@ -21,6 +21,8 @@ use crate::coding::contract::{Actions, Grants};
 pub const AT_TERMINAL: &str = "AT_TERMINAL";
 /// A decision that was given in advance with `--approve-as`.
 pub const IN_ADVANCE: &str = "IN_ADVANCE";
+/// The rule that a check which passed is a verification.
+pub const CHECK_PASSED: &str = "CHECK_PASSED";
 /// A verb that a person typed, such as `code` or `reconcile`.
 pub const TYPED: &str = "TYPED";
 
@@ -97,7 +99,6 @@ fn is_allowed(ask: &Ask<'_>) -> bool {
                 C::Dispatch
                     | C::Settle
                     | C::Retry
-                    | C::Verify
                     | C::CompleteRun
                     | C::CommitBoundary
                     | C::ClaimDelivery
@@ -111,6 +112,7 @@ fn is_allowed(ask: &Ask<'_>) -> bool {
         (ActorKind::System, CLASS_LOOKUP | CLASS_LOST_READ_RULE) => {
             matches!(kind, C::Reconcile | C::Settle)
         }
+        (ActorKind::Rule, CHECK_PASSED) => kind == C::Verify,
         (ActorKind::Human, TYPED) => {
             matches!(kind, C::OpenMission | C::StartRun | C::ActivateGraph | C::Reconcile)
         }

@@ -39,8 +39,6 @@ pub const APPROVAL_MS: u64 = 7 * 86_400_000;
 pub const RETENTION_MS: u64 = 3_650 * 86_400_000;
 /// Longest lease of a claim, in milliseconds: the engine claims and acknowledges in one go.
 pub const LEASE_MS: u64 = 60_000;
-/// Tolerance for a clock that steps back, in milliseconds.
-pub const CLOCK_TOLERANCE_MS: u64 = 5_000;
 /// How many lines of a failing step's output are shown.
 pub const TAIL_LINES: usize = 12;
 /// How many changed files `unknown` lists before it counts the rest.

@@ -178,7 +178,10 @@ async fn step(
     decider: &Decider<'_>,
 ) -> Result<(), Error> {
     match page.standing {
-        Standing::Going => {}
+        Standing::Going => {
+            let state = Arc::clone(&run.states.borrow());
+            session.record_verification(&state).await?;
+        }
         Standing::Accepted => {
             let published = publish_pending(session).await?;
             run.left = Some(page.standing);

@@ -21,11 +21,11 @@ use praxis_model::command::{ActivateGraph, Body, Intent};
 use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
 
-use crate::authority::{AT_TERMINAL, IN_ADVANCE, Policy, TYPED};
+use crate::authority::{AT_TERMINAL, CHECK_PASSED, IN_ADVANCE, Policy, TYPED};
 use crate::coding::adapter::{AGENT, AgentAdapter, CHECK, CheckAdapter};
 use crate::coding::contract::Job;
 use crate::coding::graph::graph;
-use crate::coding::program::{Coding, Driven};
+use crate::coding::program::{Coding, Driven, verification};
 use crate::store;
 
 /// An open engine.
@@ -156,6 +156,19 @@ impl Session {
             intent,
         };
         self.engine.submit(capability, &request).await
+    }
+
+    /// Records the passing check as a verification where a run has come so far: a rule's decision, not a person's.
+    ///
+    /// # Errors
+    ///
+    /// The code of the stage that refuses.
+    pub async fn record_verification(&self, state: &RunState) -> Result<(), Error> {
+        let Some(body) = verification(state)? else { return Ok(()) };
+        let (mission, run) = (state.subject.mission_id.clone(), body.run_id.clone());
+        let request = format!("verify:{}", body.assessment_id);
+        let rule = self.host.capability(ActorId::new("rule:check-passed")?, ActorKind::Rule, CHECK_PASSED, Value::Null);
+        self.submit(&rule, &mission, &run, &request, Intent::Command { body: Body::Verify(body) }).await.map(drop)
     }
 
     /// A run's current state.

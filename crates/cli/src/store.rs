@@ -13,7 +13,7 @@ use praxis_journal_format::Sealed;
 use praxis_model::account::AccountRow;
 use praxis_model::command::Body;
 use praxis_model::mission::cost_account;
-use praxis_model::register::RegisterKind;
+use praxis_model::register::{RegisterKey, RegisterKind};
 use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
 
@@ -215,6 +215,14 @@ pub fn runs_of(journal: &Journal) -> Result<Vec<Subject>, Error> {
     }
     runs.sort();
     Ok(runs.into_iter().map(|(_, subject)| subject).collect())
+}
+
+/// Whether a run has not ended.
+#[must_use]
+pub fn is_live(journal: &Journal, subject: &Subject) -> bool {
+    let Some(run_id) = &subject.run_id else { return false };
+    let key = RegisterKey { mission_id: subject.mission_id.clone(), kind: RegisterKind::RunOutcome, key: run_id.as_id() };
+    journal.view().register(&key).is_none()
 }
 
 /// Missions of coding runs that were opened and whose run was not admitted: a kill came between.

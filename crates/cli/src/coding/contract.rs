@@ -262,7 +262,6 @@ impl Job {
             deadline_ms: Ms::from_u64(deadline_ms),
             max_attempts: DecPlus::new(Dec::from_u64(limits::MAX_ATTEMPTS))?,
             authority: Authority { root_grants },
-            limits_scope_id: None,
             lost_reads: Some(LostReads {
                 rule: Ref { id: Id::new("a-lost-check-runs-again")?, revision: Dec::from_u64(1) },
                 approved_by: self.started_by.clone(),
@@ -290,7 +289,6 @@ impl Job {
             lease_ms: DecPlus::new(Dec::from_u64(limits::LEASE_MS))?,
             default_stop: StopAction::Drain,
             max_recipients: DecPlus::new(Dec::from_u64(64))?,
-            clock_tolerance_ms: Dec::from_u64(limits::CLOCK_TOLERANCE_MS),
             scope_bindings: vec![ScopeBinding {
                 scope_ref: Ref { id: self.run_id.as_id(), revision: Dec::from_u64(1) },
                 kind: HoldScopeKind::Run,

@@ -219,20 +219,39 @@ fn job_attempts(ctx: &NodeContext) -> String {
     ctx.state.contract.max_attempts.get().to_string()
 }
 
-/// The passing check becomes a verification, the verification the node's evidence.
+/// The node rests on the verification that [`verification`] proposes; the engine asks once it is there.
 fn conclude_verify(ctx: &NodeContext, inputs: &[Arc<Manifest>]) -> Result<Conclusion, Error> {
     let patch = digest_in(inputs, PATCH_FILE)?;
-    if current(&ctx.state.verifications).is_some_and(|last| last.verdict.is_positive() && is_about(last, &patch)) {
-        return Ok(completed(ctx, object! { "passed": true }, kept(inputs, &[PLAN_FILE, PATCH_FILE])));
+    let verified = current(&ctx.state.verifications).is_some_and(|last| last.verdict.is_positive() && is_about(last, &patch));
+    Ok(match verified {
+        true => completed(ctx, object! { "passed": true }, kept(inputs, &[PLAN_FILE, PATCH_FILE])),
+        false => Conclusion::Wait { what: "the verification of the result".to_owned() },
+    })
+}
+
+/// The verification that follows from the passing check, once its node is there and it was not recorded yet.
+///
+/// # Errors
+///
+/// `EVIDENCE_INVALID` when no check passed.
+pub fn verification(state: &RunState) -> Result<Option<Verify>, Error> {
+    use praxis_model::run::NodeStatus as S;
+    let node = super::graph::node_id(super::graph::VERIFY)?;
+    let active = state.nodes.get(&node).is_some_and(|node| node.status == S::Active);
+    if !active || state.lifecycle.is_terminal() {
+        return Ok(None);
     }
-    let state = &ctx.state;
-    Ok(Conclusion::Command(Body::Verify(Verify {
+    let patch = digest_in(&inputs_of(state, &node), PATCH_FILE)?;
+    if current(&state.verifications).is_some_and(|last| is_about(last, &patch)) {
+        return Ok(None);
+    }
+    Ok(Some(Verify {
         assessment_id: AssessmentId::from(next_id(state, "assessment")),
-        run_id: state.subject.run_id.clone().ok_or_else(|| unexpected(&ctx.node.id))?,
+        run_id: state.subject.run_id.clone().ok_or_else(|| unexpected(&node))?,
         subject: Id::new(patch.to_string())?,
         verdict: VerificationVerdict::Pass,
         evidence: passing_evidence(state)?,
-    })))
+    }))
 }
 
 fn conclude_accept(ctx: &NodeContext, inputs: &[Arc<Manifest>]) -> Conclusion {

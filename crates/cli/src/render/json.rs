@@ -74,6 +74,7 @@ pub fn page(page: &Page) -> Value {
         "nodes": page.rows.iter().map(row).collect::<Vec<Value>>(),
         "holds": holds,
         "uncertain": uncertain,
+        "accepted": page.accepted.as_ref().map(|[plan, patch]| object! { "plan": plan.as_str(), "patch": patch.as_str() }),
         "branch": page.branch.clone(),
         "next": page.next.clone(),
     };

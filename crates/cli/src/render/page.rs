@@ -18,7 +18,7 @@ use praxis_model::run::{NodeStatus, RunState};
 use crate::authority::IN_ADVANCE;
 use crate::coding::contract::Job;
 use crate::coding::graph::Stage;
-use crate::coding::outcome::counts;
+use crate::coding::outcome::{PATCH_FILE, PLAN_FILE, counts, digest_of};
 use crate::coding::program::{candidate, manifest_of, proposal};
 use crate::exit::Exit;
 use crate::render::escape;
@@ -54,6 +54,8 @@ pub struct Page {
     pub holds: Vec<HoldLine>,
     /// Attempts whose outcome nobody knows.
     pub uncertain: Vec<Uncertain>,
+    /// Digests of the accepted plan and patch.
+    pub accepted: Option<[String; 2]>,
     /// The branch that has the accepted result.
     pub branch: Option<String>,
     /// What to type next.
@@ -319,6 +321,7 @@ impl Page {
             rows: rows(state, history),
             holds: open.map(hold_line).collect(),
             uncertain,
+            accepted: (standing == Standing::Accepted).then(|| accepted(state)).flatten(),
             branch: (standing == Standing::Accepted).then(|| format!("praxis/{}", job.run_id)),
             next: Vec::new(),
         };
@@ -342,6 +345,12 @@ impl Page {
             Standing::Going => vec![format!("praxis resume {run}")],
         }
     }
+}
+
+fn accepted(state: &RunState) -> Option<[String; 2]> {
+    let end = manifest_of(state, crate::coding::graph::END)?;
+    let digest = |name: &str| digest_of(&end.artifacts, name).map(|digest| digest.to_string());
+    Some([digest(PLAN_FILE)?, digest(PATCH_FILE)?])
 }
 
 fn uncertain_of(state: &RunState) -> Vec<Uncertain> {
@@ -422,8 +431,8 @@ fn word(state: &RunState, id: &NodeId, status: NodeStatus, attempts: &[&Attempt]
     match status {
         _ if attempts.iter().any(|attempt| is_uncertain(state, attempt)) => ("uncertain", true),
         NodeStatus::Pending => ("", false),
-        NodeStatus::Active if attempts.iter().any(|attempt| attempt.status == AttemptStatus::Dispatched) => ("running", false),
-        NodeStatus::Active => ("waits", false),
+        NodeStatus::Active if matches!(Stage::of(id), Some(Stage::Approve | Stage::Accept)) => ("waits", false),
+        NodeStatus::Active => ("running", false),
         NodeStatus::Completed if is_check && passed => ("passed", false),
         NodeStatus::Completed if is_check => ("failed", true),
         NodeStatus::Completed if !passed => ("failed", true),

@@ -98,6 +98,9 @@ fn facts(text: &mut String, page: &Page, style: Style) {
     if let Some(cause) = &page.cause {
         line("cause", cause);
     }
+    if let Some([_, patch]) = &page.accepted {
+        line("patch", &format!("sha256 {patch}"));
+    }
     if let Some(branch) = &page.branch {
         line("branch", branch);
     }

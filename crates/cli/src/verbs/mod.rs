@@ -67,7 +67,10 @@ pub fn say_error(error: &Error, json: bool) {
         return;
     }
     let place = error.pointer.as_ref().map(|pointer| format!(" (at {pointer})")).unwrap_or_default();
-    eprintln!("praxis: {}: {}{place}", error.code(), crate::render::escape::block(&error.message));
+    // A guard says what has to hold; here it did not.
+    let guard = error.details.get("requirement").and_then(Value::as_str);
+    let rule = guard.map(|id| format!("this does not hold ({id}): ")).unwrap_or_default();
+    eprintln!("praxis: {}: {rule}{}{place}", error.code(), crate::render::escape::block(&error.message));
     let mend = error.details.get("mend").and_then(Value::as_str);
     match mend {
         Some(mend) => eprintln!("  try: {mend}"),

@@ -26,7 +26,7 @@ use crate::store;
 pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
     let in_advance = args.approve_as.as_deref().map(|name| named("--approve-as", name)).transpose()?;
     let asking = Asking { in_advance, no_wait: args.no_wait, json: call.json };
-    let wanted = wanted(call, args.run.as_deref())?;
+    let (wanted, live) = meant(call, args.run.as_deref())?;
     let driven = match &wanted {
         Some(run) => Driven::One(run.clone()),
         None => Driven::All,
@@ -34,8 +34,8 @@ pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
     let resumed = block_on(async {
         let session = Session::open(&call.store, driven).await?;
         finish_starts(&session, wanted.as_ref()).await?;
+        let runs = coding_runs(&session, live).await?;
         let published = publish_pending(&session).await?;
-        let runs = live(&session, wanted.as_ref()).await?;
         if runs.is_empty() {
             session.close(praxis_engine::Shutdown::Drain).await?;
             return Ok((None, published));
@@ -45,11 +45,9 @@ pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
     })?;
     let (outcome, published) = resumed;
     let mut exit = Exit::Done;
-    for (_, result) in published {
-        if let Err(error) = result {
-            exit = exit.worse(Exit::of(error.code()));
-            say_error(&error, call.json);
-        }
+    for error in published.into_iter().filter_map(|(_, result)| result.err()) {
+        exit = exit.worse(Exit::of(error.code()));
+        say_error(&error, call.json);
     }
     match outcome {
         Some(outcome) => Ok(exit.worse(say_outcome(call, &outcome)?)),
@@ -57,9 +55,9 @@ pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
     }
 }
 
-/// The run that a person names, looked for while no engine has the store.
-fn wanted(call: &Call, named: Option<&str>) -> Result<Option<RunId>, Error> {
-    let Some(named) = named else { return Ok(None) };
+/// The run that a person names, and the live runs that are meant, looked for while no engine has the store: an
+/// engine goes on with a run as soon as it is open, and may have ended it before anybody looks.
+fn meant(call: &Call, named: Option<&str>) -> Result<(Option<RunId>, Vec<Subject>), Error> {
     let reader = store::Reader::open(&call.store)?;
     let mut runs = reader.runs()?;
     // A run that was not admitted yet has the name that its job gives it.
@@ -67,9 +65,10 @@ fn wanted(call: &Call, named: Option<&str>) -> Result<Option<RunId>, Error> {
         let run = reader.job_of(&mission)?.run_id;
         runs.push(Subject::run(mission, run));
     }
-    let found = store::pick(&runs, named)?;
+    let wanted = named.map(|named| store::pick(&runs, named)).transpose()?;
+    runs.retain(|run| store::is_live(&reader.journal, run) && wanted.as_ref().is_none_or(|wanted| wanted == run));
     reader.journal.close().map_err(|error| store::of_store(&call.store, &error))?;
-    Ok(found.run_id)
+    Ok((wanted.and_then(|wanted| wanted.run_id), runs))
 }
 
 /// Admits runs and pins graphs where a kill came before that.
@@ -93,14 +92,10 @@ async fn finish_starts(session: &Session, wanted: Option<&RunId>) -> Result<(), 
     Ok(())
 }
 
-/// The live coding runs that are meant, each with its environment here.
-async fn live(session: &Session, wanted: Option<&RunId>) -> Result<Vec<Subject>, Error> {
+/// The coding runs among these, each with its environment here.
+async fn coding_runs(session: &Session, live: Vec<Subject>) -> Result<Vec<Subject>, Error> {
     let (mut runs, mut jobs): (Vec<Subject>, Vec<Arc<Job>>) = (Vec::new(), Vec::new());
-    for run in session.engine.runs().into_iter().filter(|run| run.live) {
-        if wanted.is_some_and(|wanted| run.run_id != *wanted) {
-            continue;
-        }
-        let subject = Subject::run(run.mission_id, run.run_id);
+    for subject in live {
         let state = session.state(&subject).await?;
         if Job::named_in(&state.contract).is_some() {
             jobs.push(session.coding.job(&state)?);

@@ -43,7 +43,7 @@ pub fn run(call: &Call) -> Result<Exit, Error> {
             .collect();
         let members = aiws::object! {
             "storeId": journal.store_id(),
-            "clean": good,
+            "sound": good,
             "events": report.events.to_string(),
             "lastHash": report.last.hash.to_string(),
             "heads": heads,

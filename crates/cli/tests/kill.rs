@@ -1,0 +1,146 @@
+//! SIGKILL of the engine at every event of the flow, before commit, after commit and before reply, then `resume`.
+//! Invariant: whatever the point, the run ends as if nothing had happened, and no agent is started twice by itself.
+//! The person in this test decides from the agent's own record alone.
+
+#![cfg(debug_assertions)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use aiws::json::Value;
+use support::{AGENT, World, called, dispositions, text};
+
+/// How many worlds run side by side: the work is mostly waiting for processes.
+const THREADS: usize = 4;
+/// A run needs at most this many resumes: one per agent run that a kill left in doubt, one to end.
+const RESUMES: usize = 4;
+
+/// How a run ended.
+#[derive(Debug, PartialEq, Eq)]
+struct End {
+    dispositions: Vec<(String, String)>,
+    plan: String,
+    patch: String,
+    tree: String,
+    stages: Vec<String>,
+}
+
+fn end(world: &World) -> (End, String) {
+    let page = world.json(&["show"]);
+    assert_eq!(text(&page, "/standing"), "ACCEPTED", "{page}");
+    assert_eq!(text(&page, "/spend/reserved"), "0", "{page}");
+    let branch = text(&page, "/branch").to_owned();
+    let end = End {
+        dispositions: dispositions(&page),
+        plan: text(&page, "/accepted/plan").to_owned(),
+        patch: text(&page, "/accepted/patch").to_owned(),
+        tree: world.git(&["rev-parse", &format!("{branch}^{{tree}}")]),
+        stages: world.stages(),
+    };
+    (end, text(&page, "/spend/spent").to_owned())
+}
+
+const OPTIONS: &[&str] = &["--max-corrections", "1", "--approve-as", "tester"];
+
+/// Proves COD-6, FV-EFF.3: the coordinator ends and restarts at each event of each stage, and no material effect
+/// happens twice, no duty is lost.
+#[test]
+fn a_kill_at_any_event_changes_nothing_but_time() {
+    let undisturbed = World::new(AGENT);
+    let log = undisturbed.dir.path().join("points");
+    let ran = called(undisturbed.code(OPTIONS).env("PRAXIS_CRASH_LOG", &log));
+    assert_eq!(ran.exit, Some(0), "{}", ran.err);
+    let (wanted, spent) = end(&undisturbed);
+    assert_eq!(wanted.stages, ["plan", "implement", "correct"]);
+    let points: Vec<String> = std::fs::read_to_string(&log).unwrap().lines().map(str::to_owned).collect();
+    assert!(points.len() >= 3 * 50, "only {} points", points.len());
+
+    let next = AtomicUsize::new(0);
+    let report: Mutex<BTreeMap<usize, String>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::SeqCst);
+                    let Some(line) = points.get(index) else { break };
+                    let how = killed_at(line, &wanted, &spent);
+                    report.lock().unwrap().insert(index, format!("{line}: {how}"));
+                }
+            });
+        }
+    });
+    let report = report.into_inner().unwrap();
+    for line in report.values() {
+        println!("{line}");
+    }
+    assert_eq!(report.len(), points.len(), "a point was left out");
+    let asked = report.values().filter(|line| line.contains("a person")).count();
+    println!("{} points, {asked} of them needed a person", points.len());
+    assert!(asked > 0, "no kill left an agent run in doubt");
+}
+
+/// Kills at one point, resumes to the end, compares; returns what it took.
+fn killed_at(line: &str, wanted: &End, spent: &str) -> String {
+    let point = line.split(' ').next().unwrap();
+    let world = World::new(AGENT);
+    let killed = called(world.code(OPTIONS).env("PRAXIS_CRASH_AT", point));
+    assert_eq!(killed.signal, Some(9), "{line}: {}{}", killed.out, killed.err);
+    assert!(killed.err.contains(&format!("crash point {point}")), "{line}: {}", killed.err);
+    let mut decided = 0;
+    let mut resumes = 0;
+    let nothing_yet = world.verb(&["show"]).exit == Some(2);
+    if nothing_yet && world.json(&["log"]).get("events").and_then(Value::as_array).is_none_or(<[Value]>::is_empty) {
+        // Nothing was committed, so there is nothing to resume: the person types the command again.
+        let again = called(&mut world.code(OPTIONS));
+        assert_eq!(again.exit, Some(0), "{line}: {}", again.err);
+    } else {
+        loop {
+            resumes += 1;
+            assert!(resumes <= RESUMES, "{line}: still not at an end after {RESUMES} resumes");
+            let resumed = world.verb(&["resume", "--approve-as", "tester"]);
+            match resumed.exit {
+                Some(0) => break,
+                Some(5) => decided += decide(&world, line),
+                other => panic!("{line}: resume ended with {other:?}: {}{}", resumed.out, resumed.err),
+            }
+        }
+    }
+    let (found, found_spent) = end(&world);
+    assert_eq!(&found, wanted, "{line}");
+    assert_started_once(&world, line);
+    if decided == 0 {
+        assert_eq!(found_spent, spent, "{line}: the account differs although nobody decided anything");
+    }
+    match decided {
+        0 => format!("{resumes} resume"),
+        _ => format!("{resumes} resumes, a person decided {decided}"),
+    }
+}
+
+/// The person: looks at the agent's own record and says what it shows.
+fn decide(world: &World, line: &str) -> usize {
+    let unknown = world.json(&["unknown"]);
+    let attempts = unknown.get("attempts").and_then(Value::as_array).unwrap();
+    assert!(!attempts.is_empty(), "{line}: exit 5 and nothing is unknown");
+    for attempt in attempts {
+        let id = text(attempt, "/attemptId");
+        let did_it = world.ends().iter().any(|[_, _, ended]| ended == id);
+        let finding = if did_it { "--applied" } else { "--not-applied" };
+        let evidence = world.file("finding", &format!("the agent's record says {finding} of {id}\n"));
+        let said = world.verb(&["reconcile", id, finding, "--evidence", evidence.to_str().unwrap(), "--as", "tester"]);
+        assert_eq!(said.exit, Some(0), "{line}: {}{}", said.out, said.err);
+    }
+    attempts.len()
+}
+
+/// No operation's agent started twice: here a person says "not applied" only of an agent that never started.
+fn assert_started_once(world: &World, line: &str) {
+    let mut starts: BTreeMap<String, usize> = BTreeMap::new();
+    for [_, operation, _] in world.starts() {
+        *starts.entry(operation).or_default() += 1;
+    }
+    assert!(starts.values().all(|count| *count == 1), "{line}: {starts:?}");
+}
