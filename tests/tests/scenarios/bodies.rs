@@ -98,7 +98,7 @@ pub fn contract() -> Json {
 pub fn config() -> Json {
     json!({
         "optionalInputs": [], "mappings": [], "requiredSkip": [], "restartPolicy": "HUMAN", "leaseMs": "100",
-        "defaultStop": "DRAIN", "maxRecipients": "8", "clockToleranceMs": "0", "scopeBindings": [],
+        "defaultStop": "DRAIN", "maxRecipients": "8", "scopeBindings": [],
     })
 }
 
@@ -111,7 +111,7 @@ pub fn action(what: &str) -> Json {
 pub fn proposal(operation: &str, attempt: &str, action: &Json, approval: Option<&str>) -> Json {
     json!({
         "operationId": operation, "attemptId": attempt, "action": action, "fingerprint": fingerprint(action),
-        "effect": "EXTERNAL", "grantId": "root", "approvalId": approval, "amount": "3", "limitScopes": [],
+        "effect": "EXTERNAL", "grantId": "root", "approvalId": approval, "amount": "3",
     })
 }
 

@@ -198,6 +198,7 @@ async fn c_05_lost_claim_response() {
         two.revision = w.state().await.head.revision.to_string();
         drop(w.once(W1, &two.bytes()).await.expect("a claim"));
         let events = outbox(w).len();
+        let hash = |token: &str| aiws::digest::sha256(token.as_bytes());
 
         w.clock.set(1050);
         let again = w.once(W1, &one.bytes()).await.expect("the first result");
@@ -215,6 +216,11 @@ async fn c_05_lost_claim_response() {
             .expect("the first result")
             .token
             .expect("a live token");
+        let stored = delivery(&*w.state().await, &first)
+            .claim
+            .expect("a claim")
+            .token_hash;
+        assert_eq!(again.token.as_deref().map(hash), Some(stored));
         w.ack(W1, &second, &token).await;
         assert_eq!(outbox(w).len(), events + 1);
 

@@ -3,16 +3,17 @@
 
 use aiws::error::Code;
 use aiws::id::NodeId;
-use aiws::record::{HoldState, Lifecycle, OutcomeStatus};
+use aiws::record::{AttemptStatus, Contract, HandoffConfig, HoldState, Lifecycle, OutcomeStatus};
 use praxis_engine::{IntentRequest, Shutdown};
 use praxis_model::command::{AdmitIntent, Body, BoundaryIntent, Intent, PlaceHold};
+use praxis_model::report;
 use praxis_model::run::NodeStatus;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
-use crate::bodies::{self, all, choice, lin};
+use crate::bodies::{self, Boundary, all, choice, lin, wide};
 use crate::oracle::{hash_of, money};
 use crate::wire::{id, record, request_id};
-use crate::world::{HUMAN, MISSION, W1, World, both};
+use crate::world::{HUMAN, MISSION, W1, W2, World, both};
 
 /// Sends an intent, and again in a world that loses replies.
 async fn intend(w: &World, actor: &str, name: &str, intent: Intent) {
@@ -136,6 +137,7 @@ async fn f_04_one_branch_of_a_join_of_two() {
         for (name, status) in [
             ("x", NodeStatus::Completed),
             ("y", NodeStatus::Skipped),
+            ("y2", NodeStatus::Skipped),
             ("j", NodeStatus::Skipped),
             ("end", NodeStatus::Skipped),
         ] {
@@ -143,6 +145,14 @@ async fn f_04_one_branch_of_a_join_of_two() {
                 state.nodes.get(&node(name)).unwrap().status,
                 status,
                 "{name}"
+            );
+            let mut told = state
+                .manifests
+                .values()
+                .map(|committed| &committed.manifest.producer.node_id);
+            assert!(
+                told.any(|producer| *producer == node(name)),
+                "{name} has a manifest"
             );
         }
         for (kind, actor, name, verdict) in [
@@ -226,6 +236,88 @@ async fn f_08_restore_twice() {
     .await;
 }
 
+/// Proves F-09: 9 of 10 units are spent, the process ends, and 1 is left, not 10.
+#[tokio::test]
+async fn f_09_spend_survives_a_restart() {
+    both(wide(), async |w: &mut World| {
+        for node in ["a", "c", "e"] {
+            w.work(node).await;
+        }
+        w.restart().await;
+        w.release_holds().await;
+        assert_eq!(money(w), (9, 0));
+        let admission = w.admission("f").await;
+        w.refuse(W1, admission.clone(), Code::BudgetExceeded).await;
+        let mut proposal = bodies::proposal(
+            &w.operation("f"),
+            &w.attempt("f"),
+            &bodies::action("f"),
+            None,
+        );
+        proposal["amount"] = json!("1");
+        w.policy
+            .rules()
+            .admissions
+            .insert(id(&w.reference("f")), record(&proposal));
+        w.send(W1, admission).await;
+        assert_eq!(money(w), (9, 1));
+    })
+    .await;
+}
+
+/// Proves F-11: a bound of 0, of -1 or of 101 digits is refused where it stands, and never read as no bound.
+#[test]
+fn f_11_bounds_that_are_none() {
+    fn refused<T: serde::de::DeserializeOwned>(mut json: Json, name: &str, bound: &str) {
+        json[name] = json!(bound);
+        let value = aiws::strict::parse(&serde_json::to_vec(&json).unwrap()).unwrap();
+        let Err(error) = aiws::canonical::from_value::<T>(&value) else {
+            panic!("{name} of {bound:?} is taken")
+        };
+        let pointer = format!("/{name}");
+        assert_eq!(
+            (error.code(), error.pointer.as_deref()),
+            (Code::SchemaInvalid, Some(pointer.as_str()))
+        );
+    }
+    let long = "9".repeat(101);
+    for bound in ["-1", &long, "", "unlimited", "0"] {
+        refused::<Contract>(bodies::contract(), "maxAttempts", bound);
+        refused::<HandoffConfig>(bodies::config(), "leaseMs", bound);
+        refused::<HandoffConfig>(bodies::config(), "maxRecipients", bound);
+        // A budget of nothing is a budget.
+        if bound != "0" {
+            refused::<Contract>(bodies::contract(), "budget", bound);
+        }
+    }
+}
+
+/// Proves F-18: work takes three leases; its receipt stands, and its effect is what it says, not UNKNOWN.
+#[tokio::test]
+async fn f_18_work_longer_than_its_lease() {
+    both(lin(), async |w: &mut World| {
+        w.work("a").await;
+        let delivery = w.delivery("a", "b");
+        w.receive(W1, &delivery).await;
+        w.admit("b").await;
+        w.dispatch("b").await;
+        w.clock.advance(300);
+        w.refuse(W2, bodies::claim(&delivery), Code::DeliveryState)
+            .await;
+        w.settle("b", "CONFIRMED_APPLIED", 3).await;
+        w.commit("b", &Boundary::completed(json!({}))).await;
+        let state = w.state().await;
+        assert!(
+            state
+                .attempts
+                .values()
+                .all(|attempt| attempt.status == AttemptStatus::ConfirmedApplied)
+        );
+        assert_eq!(money(w), (6, 0));
+    })
+    .await;
+}
+
 /// Proves F-16: a run without a name is refused at the door, with the place.
 #[tokio::test]
 async fn f_16_a_run_without_a_name() {
@@ -263,6 +355,7 @@ async fn f_33_cancel_one_of_two_runs() {
                 ("run".to_owned(), Lifecycle::Canceled)
             ]
         );
+        assert_eq!(report::of(&*w.state().await).lifecycle, Lifecycle::Canceled);
         let admission = w.admission("a").await;
         w.refuse(W1, admission, Code::TerminalExecution).await;
         w.run = "other".to_owned();

@@ -67,7 +67,8 @@ async fn p_03_replay_before_everything_later() {
         let recovered = w.state().await.epoch;
         w.send(HUMAN, bodies::recover(recovered, Some("decision-1")))
             .await;
-        assert_eq!(w.state().await.epoch, 2);
+        let state = w.state().await;
+        assert_eq!((state.epoch, state.holds.size()), (2, 1));
         let before = Mark::of(w).await;
         for _ in 0..2 {
             let again = w.once(W1, &sent.bytes()).await.expect("the first answer");

@@ -11,11 +11,35 @@ use crate::oracle::money;
 use crate::wire::id;
 use crate::world::{HUMAN, RULE, W1, W2, World, both, configured};
 
+/// Proves E-01, ERR-UNSUPPORTED_PROTOCOL, HM-01.3: the next protocol, all else right, is refused before anything runs.
+#[tokio::test]
+async fn e_01_unsupported_protocol() {
+    both(lin(), async |w: &mut World| {
+        let admission = w.admission("a").await;
+        let sent = w.request(admission).await;
+        let mut other = sent.json();
+        other["command"]["protocol"] = json!("aiws-handoff/2");
+        let bytes = serde_json::to_vec(&other).unwrap();
+        w.refuse_bytes(W1, &bytes, Code::UnsupportedProtocol).await;
+        w.deliver(W1, &sent).await;
+    })
+    .await;
+}
+
 /// Proves E-02, ERR-SCHEMA_INVALID, JSON-1, JSON-3: a key twice by escape, an unknown member, a depth of 65.
 #[tokio::test]
 async fn e_02_schema_invalid() {
     both(lin(), async |w: &mut World| {
-        w.work("a").await;
+        // The result is the request's fifth level, the first list its sixth: 59 lists end at 64.
+        w.apply("a").await;
+        let nested = |levels: usize| {
+            let lists = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+            Boundary::completed(serde_json::from_str(&format!("{{\"deep\":{lists}}}")).unwrap())
+        };
+        let deep = nested(60).of(&*w.state().await, "a");
+        let error = w.refuse(W1, deep, Code::SchemaInvalid).await;
+        assert!(error.message.contains("64 levels"), "{error}");
+        w.commit("a", &nested(59)).await;
         let delivery = w.delivery("a", "b");
         let sent = w.request(bodies::claim(&delivery)).await;
         let text = String::from_utf8(sent.bytes()).unwrap();
@@ -39,12 +63,31 @@ async fn e_02_schema_invalid() {
                 .is_some_and(|pointer| pointer.starts_with("/command/body"))
         );
 
-        let deep = format!("{}{}", "[".repeat(62), "]".repeat(62));
-        let deep = text.replace(&member, &format!("{member},\"extra\":{deep}"));
-        w.refuse_bytes(W1, deep.as_bytes(), Code::SchemaInvalid)
-            .await;
-
         w.deliver(W1, &sent).await;
+    })
+    .await;
+}
+
+/// Proves E-03, ERR-IDENTITY_CONFLICT, HF-02.8, HF-02.3: the request of a committed boundary with one byte of its
+/// result changed; then its handoffId in another run.
+#[tokio::test]
+async fn e_03_identity_conflict() {
+    both(lin(), async |w: &mut World| {
+        w.apply("a").await;
+        let boundary = Boundary::completed(json!({"answer": "yes"})).of(&*w.state().await, "a");
+        let sent = w.request(boundary).await;
+        w.deliver(W1, &sent).await;
+        let mut changed = sent.clone();
+        changed.body["manifest"]["result"]["answer"] = json!("yet");
+        w.refuse_sent(W1, &changed, Code::IdentityConflict).await;
+
+        w.run = "other".to_owned();
+        w.start_run(&lin()).await;
+        w.apply("a").await;
+        let mut reused = Boundary::completed(json!({})).of(&*w.state().await, "a");
+        reused["manifest"]["handoffId"] = json!("h-run-a");
+        w.refuse(W1, reused, Code::IdentityConflict).await;
+        w.commit("a", &Boundary::completed(json!({}))).await;
     })
     .await;
 }
@@ -119,6 +162,17 @@ async fn e_06_human_required() {
         w.refuse(RULE, recheck.clone(), Code::HumanRequired).await;
         w.send(HUMAN, recheck).await;
         assert_eq!(money(w), (3, 0));
+    })
+    .await;
+}
+
+/// Proves E-07, ERR-SCOPE_UNSUPPORTED, HS-01.12, HS-01.13: a hold over a work order that nothing binds.
+#[tokio::test]
+async fn e_07_scope_unsupported() {
+    both(lin(), async |w: &mut World| {
+        let mut hold = bodies::hold(&*w.state().await, "hold-1", "OPERATOR", &["RECHECK"]);
+        hold["hold"]["scope"] = json!({"kind": "WORK_ORDER", "ref": {"id": "w", "revision": "1"}, "resolverRevision": "1"});
+        w.refuse(HUMAN, hold, Code::ScopeUnsupported).await;
     })
     .await;
 }

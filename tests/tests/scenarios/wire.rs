@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use aiws::id::{Id, RequestId};
 use aiws::json::Value;
+use praxis_engine::Response;
 use praxis_journal_format::Sealed;
 use praxis_model::command::CommandType;
 use praxis_model::table::{self, Family};
@@ -69,6 +70,23 @@ pub struct Answer {
     pub result: Value,
     /// The raw token of a claim.
     pub token: Option<String>,
+}
+
+impl Answer {
+    /// A response, with the token of a claim.
+    pub fn of(response: Response, token: Option<String>) -> Answer {
+        let Response {
+            event,
+            revision,
+            result,
+        } = response;
+        Answer {
+            event,
+            revision,
+            result,
+            token,
+        }
+    }
 }
 
 /// An id of any kind.
