@@ -17,6 +17,7 @@ use ractor::ActorRef;
 use crate::adapter::EffectReport;
 use crate::core::Core;
 use crate::effects::operation_of;
+use crate::error::closing;
 use crate::limits::EVIDENCE_BYTES;
 use crate::message::{MissionMessage, Planned, Request, Response, RunMessage};
 use crate::program::{EvidenceRecord, NodeContext, Program};
@@ -143,6 +144,9 @@ pub(crate) async fn mission_command(
     mission: &MissionId,
     request: Request,
 ) -> Result<Response, Error> {
+    if core.is_closing() {
+        return Err(closing());
+    }
     let entry = ensure_mission(core, mission).await?;
     let permit = entry.kept.permit()?;
     ask_mission(&entry, |reply| MissionMessage::Take {

@@ -16,7 +16,6 @@ use tokio::sync::oneshot;
 
 use crate::core::{Core, request_key};
 use crate::crash::Point;
-use crate::error::busy;
 
 /// What became of an append.
 pub(crate) enum Outcome {
@@ -91,8 +90,8 @@ pub(crate) async fn append(core: &Core, sealed: &Arc<Sealed>, conditions: Condit
     let submitted = core
         .journal
         .submit(append, Box::new(move |result| drop(answer.send(result))));
-    if submitted.is_err() {
-        return Outcome::Refused(busy());
+    if let Err(refused) = submitted {
+        return Outcome::Refused(Error::new(refused.code(), refused.to_string()));
     }
     match answered.await {
         Ok(Ok(Appended::Committed { .. })) => {

@@ -3,18 +3,19 @@
 //! Invariant: every fact comes from the host's ports or the journal's published view, never from the request
 //! (HC-ENV.6, CRD-2); registers come with the revision that the append will pin. Called by hop 1.
 
+mod material;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use aiws::decimal::{Dec, U64};
+use aiws::decimal::Dec;
 use aiws::digest::Digest;
 use aiws::error::{Code, Error, Stage};
-use aiws::id::{ActivationId, GrantId, Id};
-use aiws::record::{Artifact, Ref};
+use aiws::id::{GrantId, Id};
+use aiws::record::Ref;
 use aiws::token::ClaimToken;
-use praxis_artifacts::{ArtifactError, read_verified};
 use praxis_model::command::{Body, Command};
-use praxis_model::facts::{Facts, MaterialError, VerifiedMaterial};
+use praxis_model::facts::Facts;
 use praxis_model::mission::MissionState;
 use praxis_model::register::{RegisterKey, RegisterKind, RegisterRead};
 use praxis_model::run::RunState;
@@ -23,10 +24,9 @@ use praxis_model::{draft, table};
 
 use crate::capability::{CLASS_LOST_READ_RULE, Capability};
 use crate::core::Core;
-use crate::error::actor_lost;
-use crate::limits::INPUT_BYTES;
 use crate::message::{Request, What};
 use crate::ports::{Ask, Authorization, Draft};
+use material::{artifacts_of, materials};
 
 /// Verified copies of material, by digest.
 pub(crate) type Copies = BTreeMap<Digest, Arc<[u8]>>;
@@ -295,106 +295,6 @@ fn is_current(state: &RunState, command: &Command) -> bool {
         && command
             .owner_epoch
             .is_none_or(|epoch| epoch == Dec::from_u64(state.epoch))
-}
-
-/// The artifacts that the command vouches for: at boundary, receipt, admission, dispatch and retry (ART-7).
-fn artifacts_of(state: &RunState, body: &Body) -> Vec<Artifact> {
-    let of_handoff = |id| {
-        state
-            .manifests
-            .get(id)
-            .map(|committed| committed.manifest.artifacts.clone())
-            .unwrap_or_default()
-    };
-    let of_activation = |id: &ActivationId| -> Vec<Artifact> {
-        let inputs = state
-            .consumptions
-            .get(id)
-            .map(|consumption| consumption.inputs.as_slice())
-            .unwrap_or_default();
-        inputs
-            .iter()
-            .flat_map(|input| of_handoff(&input.handoff.handoff_id))
-            .collect()
-    };
-    let of_operation = |id| {
-        let activation = state
-            .operations
-            .get(id)
-            .and_then(|operation| operation.activation_id.as_ref());
-        activation.map(&of_activation).unwrap_or_default()
-    };
-    match body {
-        Body::CommitBoundary(body) => body.manifest.artifacts.clone(),
-        Body::AcknowledgeDelivery(body) => state
-            .deliveries
-            .get(&body.delivery_id)
-            .map(|delivery| of_handoff(&delivery.record.handoff.handoff_id))
-            .unwrap_or_default(),
-        Body::AdmitConsumer(body) => body
-            .consumption
-            .inputs
-            .iter()
-            .flat_map(|input| of_handoff(&input.handoff.handoff_id))
-            .collect(),
-        Body::Dispatch(body) => of_operation(&body.operation_id),
-        Body::Retry(body) => of_operation(&body.operation_id),
-        _ => Vec::new(),
-    }
-}
-
-/// Reads and verifies material on a thread that may block, and records what was found (CRD-5, ART-6).
-async fn materials(
-    core: &Arc<Core>,
-    artifacts: Vec<Artifact>,
-    facts: &mut Facts,
-) -> Result<Copies, Error> {
-    if artifacts.is_empty() {
-        return Ok(BTreeMap::new());
-    }
-    let (provider, now_ms) = (Arc::clone(&core.artifacts), facts.now_ms);
-    let read = tokio::task::spawn_blocking(move || {
-        let mut total_bytes = 0u64;
-        let mut found = Vec::with_capacity(artifacts.len());
-        for artifact in artifacts {
-            total_bytes =
-                total_bytes.saturating_add(artifact.size_bytes.to_u64().unwrap_or(u64::MAX));
-            let bytes = (total_bytes <= INPUT_BYTES)
-                .then(|| read_verified(provider.as_ref(), &artifact, now_ms));
-            found.push((artifact, bytes));
-        }
-        found
-    });
-    let mut copies = BTreeMap::new();
-    for (artifact, bytes) in read.await.map_err(|_| actor_lost())? {
-        match bytes {
-            Some(Ok(bytes)) => {
-                let verified = VerifiedMaterial {
-                    size_bytes: U64(bytes.len() as u64),
-                };
-                facts.materials.insert(artifact.digest, verified);
-                copies.insert(artifact.digest, Arc::from(bytes));
-            }
-            Some(Err(error)) => {
-                facts
-                    .material_errors
-                    .insert(artifact.digest, material_error(&error));
-            }
-            None => {
-                facts
-                    .material_errors
-                    .insert(artifact.digest, MaterialError::Unavailable);
-            }
-        }
-    }
-    Ok(copies)
-}
-
-fn material_error(error: &ArtifactError) -> MaterialError {
-    match error.code() {
-        Code::ArtifactMismatch => MaterialError::Mismatch,
-        _ => MaterialError::Unavailable,
-    }
 }
 
 /// The token that a claim would hand out (T-24).

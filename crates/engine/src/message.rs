@@ -133,6 +133,10 @@ pub(crate) enum RunMessage {
 }
 
 /// What a program answered.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one short-lived value per answer, boxed in its message"
+)]
 pub(crate) enum Planned {
     /// The effect of a TASK node.
     Effect(EffectPlan),

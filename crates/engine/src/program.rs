@@ -92,6 +92,10 @@ pub struct EffectPlan {
 
 /// What follows for a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one short-lived value per answer of a program"
+)]
 pub enum Conclusion {
     /// Its boundary.
     Boundary(BoundaryIntent),

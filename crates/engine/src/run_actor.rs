@@ -4,20 +4,22 @@
 //! Invariant: memory is never ahead of disk: one append is in flight, the next state is folded before it and
 //! swapped in after it, and a reply is sent only then. An owner whose epoch ended stops. Started by the supervisor.
 
+mod ownership;
+mod replay;
+
 use std::sync::Arc;
 
-use aiws::error::{Code, Error, Stage};
+use aiws::error::Error;
 use aiws::id::StreamId;
-use aiws::record::DeliveryState;
 use aiws::token::ClaimToken;
 use praxis_journal_format::{Sealed, link, seal};
-use praxis_model::command::{Body, CommandType, Intent, RecoverOwnership};
+use praxis_model::command::{CommandType, Intent};
 use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
 use praxis_model::{decide, evolve};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
-use crate::capability::{CLASS_RECOVERY, Capability};
+use crate::capability::Capability;
 use crate::commit::{self, Moved, Outcome};
 use crate::core::Core;
 use crate::crash::Point;
@@ -27,6 +29,7 @@ use crate::gather::{self, Gathered};
 use crate::limits::DECIDE_AGAIN;
 use crate::message::{Claimed, Request, Response, RunMessage, What};
 use crate::schedule::Schedule;
+use ownership::{deposed, fold, unfoldable};
 
 /// The actor's behaviour; its state is [`RunOwner`].
 pub(crate) struct RunActor;
@@ -269,66 +272,6 @@ impl RunOwner {
         self.kept.publish(state);
     }
 
-    /// The answer to a request that was committed before (T-24: a claim's token only while the claim is live).
-    async fn replay(&mut self, request: &Request, sealed: &Sealed) -> Result<Done, Error> {
-        if sealed.event.request_digest != request.digest {
-            return Err(request
-                .request_id
-                .as_ref()
-                .map_or_else(actor_lost, crate::core::other_material));
-        }
-        let token = match &sealed.event.command {
-            Body::ClaimDelivery(body) => {
-                let state = self.current().await?;
-                self.live_token(&state, &body.delivery_id, request)?
-            }
-            _ => None,
-        };
-        let (revision, result) = (sealed.event.revision.get(), sealed.event.result.clone());
-        Ok(Done {
-            response: Response {
-                event: None,
-                revision,
-                result,
-            },
-            token,
-            bytes: gather::Copies::new(),
-        })
-    }
-
-    /// The token of a live claim that the same request made; none once the claim ended.
-    pub(crate) fn live_token(
-        &self,
-        state: &RunState,
-        delivery_id: &aiws::id::DeliveryId,
-        request: &Request,
-    ) -> Result<Option<ClaimToken>, Error> {
-        let Some(delivery) = state.deliveries.get(delivery_id) else {
-            return Ok(None);
-        };
-        let Some(claim) = delivery
-            .record
-            .claim
-            .as_ref()
-            .filter(|claim| claim.end.is_none())
-        else {
-            return Ok(None);
-        };
-        let live = delivery.record.state == DeliveryState::Claimed
-            && claim.owner_epoch.get() == state.epoch
-            && self.core.now_ms().max(state.last_ms) < claim.expires_at_ms.get();
-        let principal = request.capability.actor_id();
-        let (generation, epoch) = (claim.generation.get(), claim.owner_epoch.get());
-        let token = self.core.token(
-            delivery_id,
-            generation,
-            epoch,
-            principal,
-            request.request_id.as_ref(),
-        )?;
-        Ok(Some(token).filter(|token| live && token.fingerprint().ct_eq(&claim.token_hash)))
-    }
-
     /// The current state, folded from the log where it is not in memory.
     ///
     /// # Errors
@@ -354,73 +297,9 @@ impl RunOwner {
         Ok(state)
     }
 
-    /// Whether the owner may act: not after a recovery that it needed was refused, except to be recovered.
-    fn may_act(&self, request: &Request) -> Result<(), Error> {
-        let recovery = match &request.what {
-            What::Strict(command) => command.body.kind() == CommandType::RecoverOwnership,
-            What::Intent {
-                intent: Intent::Command { body },
-                ..
-            } => body.kind() == CommandType::RecoverOwnership,
-            What::Intent { .. } => false,
-        };
-        match &self.blocked {
-            Some(error) if !recovery => Err(error.clone()),
-            _ => Ok(()),
-        }
-    }
-
-    /// Whether the owner waits for somebody to recover the run.
-    pub(crate) fn is_blocked(&self) -> bool {
-        self.blocked.is_some()
-    }
-
     /// The state, where it is in memory.
     pub(crate) fn in_memory(&self) -> Option<Arc<RunState>> {
         self.state.clone()
-    }
-
-    /// Whether another owner took over.
-    fn is_deposed(&self) -> bool {
-        self.state.is_none()
-            && self
-                .blocked
-                .as_ref()
-                .is_some_and(|error| error.code() == Code::StaleOwner)
-    }
-
-    /// Takes the run over from a dead owner (T-15): SYSTEM with the host's recovery authority.
-    async fn recover(&mut self, expected_epoch: u64, reason: String) {
-        let body = Body::RecoverOwnership(RecoverOwnership {
-            expected_epoch: aiws::decimal::Dec::from_u64(expected_epoch),
-            reason,
-            decision_ref: None,
-        });
-        match self.own(CLASS_RECOVERY, Intent::Command { body }).await {
-            Ok(_) => tracing::info!(run = ?self.subject.run_id, "recovered"),
-            Err(error) => self.not_recovered(expected_epoch, error).await,
-        }
-    }
-
-    /// Somebody else recovered the run first, which is as good; or nobody may, and then nothing runs on.
-    async fn not_recovered(&mut self, expected_epoch: u64, error: Error) {
-        if let Ok(state) = self.current().await
-            && state.epoch > expected_epoch
-        {
-            self.blocked = None;
-            return;
-        }
-        tracing::warn!(code = error.code().name(), message = %error.message, "the run was not recovered");
-        self.blocked = Some(error);
-    }
-
-    /// Lets go of the run, so that the next open need not recover it (T-16). An owner that could not take the run
-    /// over has nothing to let go of.
-    fn release(&self) {
-        if self.epoch.is_some() && self.blocked.is_none() {
-            // A full queue costs one needless recovery at the next open.
-            let _ = self.core.journal.release_owner(&self.stream);
-        }
     }
 
     /// A command of the engine itself: SYSTEM, in one class of decision, without a request id.
@@ -451,46 +330,4 @@ pub(crate) fn own_request(capability: Capability, intent: Intent) -> Result<Requ
         what,
         stored_evidence: Default::default(),
     })
-}
-
-/// Folds a run's stream over the event that admitted it.
-fn fold(core: &Core, subject: &Subject) -> Result<RunState, Error> {
-    let (stream, store) = (subject.stream(), |error: praxis_journal::StoreError| {
-        of_store(&error)
-    });
-    let events = core.journal.stream(&stream).map_err(store)?;
-    let opening = match events.first() {
-        Some(first) => Some(first.event.prev_hash),
-        None => core.opening(&stream),
-    };
-    let mission = Subject::mission(subject.mission_id.clone()).stream();
-    let sequence = match opening {
-        Some(hash) => core.journal.find_event(&mission, &hash).map_err(store)?,
-        None => None,
-    };
-    let Some(sequence) = sequence else {
-        return Err(crate::engine::no_such_run(subject));
-    };
-    let admission = core.read(sequence)?;
-    let mut state = RunState::admitted(&admission.event, &admission.hash).map_err(unfoldable)?;
-    for sealed in &events {
-        state = evolve::run(state, &sealed.event, &sealed.hash).map_err(unfoldable)?;
-    }
-    Ok(state)
-}
-
-/// An event that the model cannot fold: nothing was changed, and nothing can be decided on.
-fn unfoldable(illegal: praxis_model::evolve::IllegalEvent) -> Error {
-    Error::new(
-        Code::InternalStore,
-        format!("{illegal}; run verify and report what it says"),
-    )
-}
-
-fn deposed(own: u64, found: u64) -> Error {
-    Error::new(
-        Code::StaleOwner,
-        format!("expected to own the run under epoch {own}, found epoch {found}; whoever owns it now continues it"),
-    )
-    .in_stage(Stage::Ownership)
 }

@@ -7,4 +7,5 @@ mod effects;
 mod embed;
 mod owners;
 mod process;
+mod stages;
 mod support;

@@ -270,7 +270,6 @@ pub fn draft_of(node: &str) -> Draft {
             grant_id: id("root"),
             approval_id: None,
             amount: dec(3),
-            limit_scopes: Vec::new(),
         },
     }
 }
@@ -318,7 +317,6 @@ pub fn config(restart_policy: RestartPolicy) -> HandoffConfig {
         lease_ms: DecPlus::new(dec(100)).expect("positive"),
         default_stop: StopAction::Drain,
         max_recipients: DecPlus::new(dec(8)).expect("positive"),
-        clock_tolerance_ms: Dec::ZERO,
         scope_bindings: Vec::new(),
     }
 }
