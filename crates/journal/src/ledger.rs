@@ -208,10 +208,14 @@ impl Ledger {
     /// # Errors
     /// As [`Ledger::flush_index`]; the log is durable whatever happens here.
     pub fn close(mut self) -> Result<(), StoreError> {
-        match self.view.read_only {
+        let flushed = match self.view.read_only {
             Some(_) => Ok(()),
             None => self.flush_index(),
-        }
+        };
+        // Readers may still hold the log and the index; the files are let go all the same.
+        self.log.close();
+        *self.index.write().unwrap_or_else(PoisonError::into_inner) = None;
+        flushed
     }
 
     pub(crate) fn log(&self) -> &Arc<Log> {

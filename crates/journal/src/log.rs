@@ -35,6 +35,7 @@ struct State {
     hot: Option<Segment>,
     /// The first sequence that is or will be in the hot segment.
     hot_first: u64,
+    closed: bool,
 }
 
 /// Encoded frames of one commit.
@@ -77,6 +78,7 @@ impl Log {
                 sealed: Vec::new(),
                 hot: Some(hot),
                 hot_first: 1,
+                closed: false,
             },
         ))
     }
@@ -114,6 +116,7 @@ impl Log {
                 sealed,
                 hot: Some(hot),
                 hot_first: next,
+                closed: false,
             },
         ))
     }
@@ -276,6 +279,14 @@ impl Log {
         Ok(true)
     }
 
+    /// Lets all files go; whoever reads afterwards is told that the journal is closed.
+    pub fn close(&self) {
+        let mut state = self.state_mut();
+        state.closed = true;
+        state.sealed.clear();
+        state.hot = None;
+    }
+
     /// Removes what a crash left under temporary names.
     pub fn sweep(disk: &dyn Disk) -> Result<(), StoreError> {
         let names = disk
@@ -308,6 +319,9 @@ impl Log {
 
 impl State {
     fn segment_of(&self, sequence: u64) -> Result<Option<&Segment>, StoreError> {
+        if self.closed {
+            return Err(StoreError::Closed);
+        }
         if sequence == 0 {
             return Ok(None);
         }
