@@ -5,6 +5,7 @@
 pub mod crates;
 pub mod docs;
 pub mod golden;
+pub mod hops;
 pub mod licences;
 pub mod source;
 

@@ -1,4 +1,5 @@
-//! Decide: what an accepted command means, or why it is refused. One file per command.
+//! Hop 2 of 5: what an accepted command means, or why it is refused. One file per command.
+//! Previous: engine/run_actor (1), next: journal-format/seal (3).
 //!
 //! Invariant: looks at nothing but its arguments, refuses through guards alone, and passes the nine stages in
 //! their order (see `pipeline`). Called by the engine's actors, by the simulator and by deep verification.
