@@ -311,17 +311,17 @@ pub struct HoldProposal {
     pub reason: HoldReason,
     /// Who owns it.
     pub owner: Id,
-    /// What blocks.
-    #[serde(deserialize_with = "aiws::record::fields::list")]
+    /// What blocks; each once.
+    #[serde(deserialize_with = "aiws::record::fields::unique")]
     pub blockers: Vec<Blocker>,
     /// Which decisions may end it; not empty.
     #[serde(deserialize_with = "aiws::record::fields::some_unique")]
     pub allowed_decisions: Vec<HoldDecision>,
-    /// What becomes of work in flight; derived where absent.
+    /// What becomes of work in flight; derived where absent, and never `null`.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "aiws::record::fields::list"
+        deserialize_with = "aiws::record::fields::unique"
     )]
     pub stop_disposition: Vec<aiws::record::StopDisposition>,
 }
@@ -387,22 +387,30 @@ pub struct BoundaryIntent {
     /// The result value.
     pub result: Value,
     /// Durable artifacts.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "aiws::record::fields::list")]
     pub artifacts: Vec<Artifact>,
     /// Criteria met or not; those that the ledger knows are derived.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "aiws::record::fields::list")]
     pub criteria: Vec<Criterion>,
     /// Approvals that an APPROVAL node rests on.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "aiws::record::fields::unique")]
     pub approvals: Vec<ApprovalId>,
     /// Intent, decisions, assumptions, limitations.
     #[serde(default)]
     pub context: Context,
     /// Why, for FAILED and CANCELED.
-    #[serde(default)]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "aiws::record::fields::optional"
+    )]
     pub cause: Option<Cause>,
     /// The hold of a BLOCKED boundary.
-    #[serde(default)]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "aiws::record::fields::optional"
+    )]
     pub hold: Option<HoldProposal>,
 }
 
@@ -413,5 +421,6 @@ pub struct AdmitIntent {
     /// The node.
     pub node_id: NodeId,
     /// The effect admission that the host prepared in the facts; none for control nodes.
+    #[serde(deserialize_with = "aiws::record::fields::nullable")]
     pub admission_ref: Option<Id>,
 }

@@ -144,6 +144,7 @@ guards! {
     ProtocolNegotiated "HM-01.1" UnsupportedProtocol Object "The contract negotiated the hand-off protocol.";
     RunNew "FV-RUN.1" IdentityConflict Object "The run id is new in the mission.";
     MissionDeadline "FV-CON.5" DeadlinePassed Admission "The contract's deadline is ahead.";
+    GrantShape "FV-CMD.4" SchemaInvalid Object "The grant has the shape of the wire.";
     GrantNew "FV-ACC.7" IdentityConflict Object "The grant id is new in the mission.";
     GrantParentNamed "FV-CON.2" GrantExceeded Admission "A derived grant names its parent; roots come with the contract alone.";
     GrantParentKnown "FV-GRT.1" NotFound Object "The parent is a grant of the mission.";

@@ -6,7 +6,7 @@
 use aiws::canonical::{from_value, from_value_at};
 use aiws::decimal::Dec;
 use aiws::digest::{Digest, sha256};
-use aiws::error::{Code, Error};
+use aiws::error::Error;
 use aiws::id::{MissionId, RequestId, RunId};
 use aiws::json::{Object, Value};
 use aiws::record::{Contract, Manifest, Record, fields};
@@ -14,7 +14,6 @@ use aiws::token::ClaimToken;
 use serde::Deserialize;
 
 use crate::command::{Body, Command, CommandType, Intent};
-use crate::mission::PROTOCOL;
 use crate::table::{Family, StreamKind, row};
 
 /// A request of a caller who states revision and epoch itself.
@@ -57,7 +56,7 @@ pub struct IntentRequest {
 /// with a pointer.
 pub fn parse(bytes: &[u8]) -> Result<Request, Error> {
     let mut value = aiws::strict::parse(bytes)?;
-    supported(&value)?;
+    supported(&value, ["", "/command", "/command/body"])?;
     let sent = value
         .get("command")
         .and_then(|command| command.get("body"))
@@ -92,6 +91,7 @@ pub fn parse(bytes: &[u8]) -> Result<Request, Error> {
 /// As `parse`.
 pub fn intent(bytes: &[u8]) -> Result<IntentRequest, Error> {
     let mut value = aiws::strict::parse(bytes)?;
+    supported(&value, ["", "/intent", "/intent/body"])?;
     let token = fingerprinted(&mut value, &["intent", "body"])?;
     let digest = sha256(&aiws::canonical::to_bytes(&value));
     let sent: SentIntent = from_value(&value)?;
@@ -163,25 +163,37 @@ struct SentIntent {
     intent: Value,
 }
 
-/// Another protocol is named as such, whatever else it brings (T-38, HM-01.3).
-fn supported(value: &Value) -> Result<(), Error> {
-    let Some(command) = value.get("command") else {
-        return Ok(());
+/// Another protocol is named as such, whatever else it brings (T-38, HM-01.3): first every protocol string in its
+/// layer or manifest, then what a contract asks for. Only the shape knows which layer may have which member.
+fn supported(value: &Value, layers: [&'static str; 3]) -> Result<(), Error> {
+    let layers = || {
+        let found = |place: &'static str| value.pointer(place).map(|layer| (place, layer));
+        layers.into_iter().filter_map(found)
     };
-    if let Some(found) = command.get("protocol").and_then(Value::as_str)
-        && found != PROTOCOL
-    {
-        let found: String = found.chars().take(64).collect();
-        let message = format!("expected protocol {PROTOCOL:?}, found {found:?}");
-        return Err(Error::new(Code::UnsupportedProtocol, message).at("/command/protocol"));
+    for (place, layer) in layers() {
+        protocol(layer, place)?;
     }
-    if let Some(contract) = command.get("contract") {
-        Contract::supported(contract).map_err(|error| error.under("/command/contract"))?;
+    for (place, layer) in layers() {
+        if let Some(manifest) = layer.get("manifest") {
+            protocol(manifest, &format!("{place}/manifest"))?;
+        }
+        let skipped = layer.get("skipped").and_then(Value::as_array);
+        for (index, manifest) in skipped.unwrap_or_default().iter().enumerate() {
+            protocol(manifest, &format!("{place}/skipped/{index}"))?;
+        }
     }
-    if let Some(manifest) = command.get("body").and_then(|body| body.get("manifest")) {
-        Manifest::supported(manifest).map_err(|error| error.under("/command/body/manifest"))?;
+    for (place, layer) in layers() {
+        if let Some(contract) = layer.get("contract") {
+            let place = format!("{place}/contract");
+            Contract::supported(contract).map_err(|error| error.under(&place))?;
+        }
     }
     Ok(())
+}
+
+/// The member `protocol` of an envelope, a manifest, or whatever stands where one belongs.
+fn protocol(value: &Value, place: &str) -> Result<(), Error> {
+    Manifest::supported(value).map_err(|error| error.under(place))
 }
 
 /// Takes the raw token out and puts its fingerprint in its place.
@@ -306,6 +318,12 @@ fn body_at(value: &Value, pointer: &str, handoff: Option<bool>) -> Result<Body, 
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     Body::from_members(kind, &Value::Object(rest)).map_err(|error| error.under(pointer))
+}
+
+/// Whether a body that was built in code has the shape of the wire: what is recorded must read back (FV-CMD.4).
+pub(crate) fn written(body: &Body) -> Result<(), Error> {
+    let value = aiws::canonical::to_value(body)?;
+    body_at(&value, "", None).map(drop)
 }
 
 /// A value that stands in both layers is one value.

@@ -53,7 +53,7 @@
 //! #         "revision":"1","budget":"10","deadlineMs":"9000","maxAttempts":"3","authority":{"rootGrants":[]},
 //! #         "extensions":["aiws-handoff/1"]},"config":{"optionalInputs":[],"mappings":[],"requiredSkip":[],
 //! #         "restartPolicy":"HUMAN","leaseMs":"100","defaultStop":"DRAIN","maxRecipients":"8",
-//! #         "clockToleranceMs":"0","scopeBindings":[]}}"#;
+//! #         "scopeBindings":[]}}"#;
 //! #     let graph = r#"{"type":"activateGraph","runId":"r","ownerEpoch":"1","graph":{"graphId":"g","revision":"1",
 //! #         "planRevision":"1","nodes":[{"id":"plan","kind":"TASK","dependsOn":[],"config":{"executionKind":"AGENT"}},
 //! #         {"id":"end","kind":"END","dependsOn":["plan"],"config":{}}]}}"#;

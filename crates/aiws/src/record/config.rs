@@ -4,7 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{HoldScopeKind, OutcomeStatus, Record, Ref, StopAction, checked, fields, names};
+use super::{
+    HoldScopeKind, OutcomeStatus, Record, Ref, StopAction, checked, fields, names, repeated,
+};
 use crate::decimal::{Dec, DecPlus};
 use crate::error::Error;
 use crate::id::{Id, NodeId};
@@ -48,8 +50,6 @@ pub struct HandoffConfig {
     pub default_stop: StopAction,
     /// The largest fan-out of one boundary (HF-01.5).
     pub max_recipients: DecPlus,
-    /// How far the clock may step without being suspect, in milliseconds (HS-04.6).
-    pub clock_tolerance_ms: Dec,
     /// The scopes that holds may name, with the resolver that this run trusts (HS-01.6).
     #[serde(deserialize_with = "fields::unique")]
     pub scope_bindings: Vec<ScopeBinding>,
@@ -135,9 +135,4 @@ impl HandoffConfig {
         }
         Ok(())
     }
-}
-
-fn repeated<T: Ord>(mut items: impl Iterator<Item = T>) -> Option<usize> {
-    let mut seen = std::collections::BTreeSet::new();
-    items.position(|item| !seen.insert(item))
 }

@@ -7,11 +7,14 @@ use serde::{Deserialize, Serialize};
 use super::{Record, Ref, checked, fields, names};
 use crate::decimal::{Dec, DecPlus, Ms};
 use crate::error::{Code, Error};
-use crate::id::{ActorId, ContractId, GrantId, Id, MissionId, ScopeId};
+use crate::id::{ActorId, ContractId, GrantId, Id, MissionId};
 use crate::json::Value;
 
 /// The features that a contract may ask for; anything else is refused, never ignored.
 pub const FEATURES: &[&str] = &["finite-v1"];
+
+/// The protocol extensions that a contract may ask for, each at its exact revision (HM-01.1, HM-01.3).
+pub const EXTENSIONS: &[&str] = &["aiws-handoff/1"];
 
 names! {
     /// The edition of AIWS-001 that a contract is written for.
@@ -44,13 +47,6 @@ pub struct Contract {
     pub max_attempts: DecPlus,
     /// The authority that everything derives from.
     pub authority: Authority,
-    /// The limit scope of the mission, where it has one.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "fields::optional"
-    )]
-    pub limits_scope_id: Option<ScopeId>,
     /// The rule by which a lost `read` may be settled (T-20).
     #[serde(
         default,
@@ -58,7 +54,7 @@ pub struct Contract {
         deserialize_with = "fields::optional"
     )]
     pub lost_reads: Option<LostReads>,
-    /// Protocol extensions that must be negotiated before start (HM-01.1); a sorted set.
+    /// Protocol extensions that must be negotiated before start (HM-01.1), from [`EXTENSIONS`]; a sorted set.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -114,27 +110,20 @@ pub struct LostReads {
 
 impl Record for Contract {
     fn supported(value: &Value) -> Result<(), Error> {
-        let unsupported = |pointer: String, what: &str, found: &str| {
-            Err(Error::new(
-                Code::UnsupportedProtocol,
-                format!("expected {what}, found {found:?}"),
-            )
-            .at(pointer))
-        };
         if let Some(edition) = value.get("edition").and_then(Value::as_str)
             && Edition::parse(edition).is_none()
         {
-            return unsupported("/edition".to_owned(), "edition 0.4", edition);
+            return Err(unsupported("/edition", "edition 0.4", edition));
         }
-        let features = value
-            .get("features")
-            .and_then(Value::as_array)
-            .unwrap_or_default();
-        for (index, feature) in features.iter().enumerate() {
-            if let Some(name) = feature.as_str()
-                && !FEATURES.contains(&name)
-            {
-                return unsupported(format!("/features/{index}"), "a known feature", name);
+        for set in KNOWN {
+            let asked = value.get(set.member).and_then(Value::as_array);
+            for (index, name) in asked.unwrap_or_default().iter().enumerate() {
+                if let Some(name) = name.as_str()
+                    && !set.names.contains(&name)
+                {
+                    let pointer = format!("/{}/{index}", set.member);
+                    return Err(unsupported(&pointer, set.what, name));
+                }
             }
         }
         Ok(())
@@ -145,15 +134,13 @@ checked! { Contract }
 
 impl Contract {
     fn check(&self) -> Result<(), Error> {
-        if let Some(index) = self
-            .features
-            .iter()
-            .position(|feature| !FEATURES.contains(&feature.as_str()))
-        {
-            return Err(Error::schema(
-                format!("/features/{index}"),
-                "expected a known feature",
-            ));
+        let asked = [Some(&self.features), self.extensions.as_ref()];
+        for (set, asked) in KNOWN.iter().zip(asked) {
+            let mut names = asked.into_iter().flatten();
+            if let Some(index) = names.position(|name| !set.names.contains(&name.as_str())) {
+                let pointer = format!("/{}/{index}", set.member);
+                return Err(Error::schema(pointer, format!("expected {}", set.what)));
+            }
         }
         for (index, grant) in self.authority.root_grants.iter().enumerate() {
             if grant.parent_grant_id.is_some() {
@@ -166,6 +153,33 @@ impl Contract {
         }
         Ok(())
     }
+}
+
+/// A set of names of which the contract may ask for known ones alone.
+struct Known {
+    member: &'static str,
+    names: &'static [&'static str],
+    what: &'static str,
+}
+
+/// In the order in which they are looked at (T-38).
+const KNOWN: [Known; 2] = [
+    Known {
+        member: "features",
+        names: FEATURES,
+        what: "a known feature",
+    },
+    Known {
+        member: "extensions",
+        names: EXTENSIONS,
+        what: "a known extension",
+    },
+];
+
+fn unsupported(pointer: &str, what: &str, found: &str) -> Error {
+    let found: String = found.chars().take(64).collect();
+    let message = format!("expected {what}, found {found:?}");
+    Error::new(Code::UnsupportedProtocol, message).at(pointer)
 }
 
 impl Record for Grant {}

@@ -2,9 +2,11 @@
 //! Invariant: a claim holds the fingerprint of its token, never the token (HD-02.10); receipt, consumption and execution are separate records (HD-03.11).
 //! Called by the model and by whoever reads the ledger's projections.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
-use super::{HandoffRef, InputRef, JoinMode, Recipient, Record, checked, fields, names};
+use super::{HandoffRef, InputRef, JoinMode, Recipient, Record, checked, fields, names, repeated};
 use crate::decimal::{Dec, U64};
 use crate::digest::Digest;
 use crate::error::Error;
@@ -61,7 +63,7 @@ impl DeliveryState {
 
 /// One recipient's delivery of a manifest.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(remote = "Self", rename_all = "camelCase", deny_unknown_fields)]
 pub struct Delivery {
     /// Unique in the mission; equal to the recipient's.
     pub delivery_id: DeliveryId,
@@ -182,7 +184,7 @@ pub struct Consumption {
     /// The effect admission (HD-03.12); none for a control node.
     #[serde(deserialize_with = "fields::nullable")]
     pub admission_ref: Option<Id>,
-    /// The inputs, each once.
+    /// The inputs, each delivery once.
     #[serde(deserialize_with = "fields::unique")]
     pub inputs: Vec<InputRef>,
     /// The ownership epoch. A value of the wire may lie beyond u64 and then is never current (T-57).
@@ -203,13 +205,13 @@ pub struct Consumption {
 pub struct Join {
     /// How the node waits.
     pub mode: JoinMode,
-    /// The chosen deliveries.
+    /// The chosen deliveries: those of the inputs, in any order.
     #[serde(deserialize_with = "fields::unique")]
     pub selected: Vec<DeliveryId>,
-    /// Deliveries that this choice closes.
+    /// Deliveries that this choice closes; none of them was chosen.
     #[serde(deserialize_with = "fields::unique")]
     pub excluded: Vec<DeliveryId>,
-    /// Received deliveries that were not chosen.
+    /// Received deliveries that were neither chosen nor closed.
     #[serde(deserialize_with = "fields::unique")]
     pub unselected_acknowledged: Vec<DeliveryId>,
 }
@@ -218,13 +220,105 @@ impl Record for Delivery {}
 impl Record for Claim {}
 impl Record for Ack {}
 
-checked! { Consumption }
+checked! { Delivery Consumption }
 
 impl Record for Consumption {}
 
-impl Consumption {
-    /// An operation goes with an effect admission; a control node has neither (HD-03.5, HD-03.12).
+impl Delivery {
+    /// State, claim and receipt tell one story (HD-01.T1 to HD-01.T9).
     fn check(&self) -> Result<(), Error> {
+        if self.recipient.delivery_id != self.delivery_id {
+            return Err(Error::schema(
+                "/recipient/deliveryId",
+                "expected the delivery's own id, found another one",
+            ));
+        }
+        self.check_receipt()?;
+        self.check_claim()
+    }
+
+    fn check_receipt(&self) -> Result<(), Error> {
+        let received = match self.state {
+            DeliveryState::Acknowledged => true,
+            // Before or after the receipt.
+            DeliveryState::Invalidated => self.acknowledgement.is_some(),
+            DeliveryState::Pending | DeliveryState::Claimed | DeliveryState::Excluded => false,
+        };
+        if self.acknowledgement.is_some() != received {
+            return Err(self.unfit("/acknowledgement", received, "a receipt"));
+        }
+        let Some(ack) = &self.acknowledgement else {
+            return Ok(());
+        };
+        let claim = self.claim.as_ref();
+        let claim =
+            claim.ok_or_else(|| self.unfit("/claim", true, "the claim that was received"))?;
+        let agrees = [
+            ("deliveryId", ack.delivery_id == self.delivery_id),
+            ("handoff", ack.handoff == self.handoff),
+            ("claimant", ack.claimant == claim.claimant),
+            ("generation", ack.generation == claim.generation),
+            ("tokenHash", ack.token_hash == claim.token_hash),
+            ("ownerEpoch", ack.owner_epoch == claim.owner_epoch),
+        ];
+        match agrees.into_iter().find(|(_, same)| !same) {
+            Some((member, _)) => Err(Error::schema(
+                format!("/acknowledgement/{member}"),
+                "expected the value of the delivery and its claim, found another one",
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn check_claim(&self) -> Result<(), Error> {
+        let Some(claim) = &self.claim else {
+            if self.state == DeliveryState::Claimed {
+                return Err(self.unfit("/claim", true, "a claim"));
+            }
+            if self.generation.0 != 0 {
+                let message = format!(
+                    "expected \"0\" without a claim, found {:?}",
+                    self.generation.to_string()
+                );
+                return Err(Error::schema("/generation", message));
+            }
+            return Ok(());
+        };
+        if claim.generation != self.generation {
+            return Err(Error::schema(
+                "/claim/generation",
+                format!(
+                    "expected the delivery's {}, found {}",
+                    self.generation, claim.generation
+                ),
+            ));
+        }
+        // A receipt outlives its claim, whose lease may end or not (HD-01.T9).
+        let ended = claim.end.is_some();
+        let claimed = self.state == DeliveryState::Claimed;
+        if self.acknowledgement.is_none() && ended == claimed {
+            return Err(self.unfit("/claim/end", !claimed, "an end"));
+        }
+        Ok(())
+    }
+
+    fn unfit(&self, pointer: &str, present: bool, what: &str) -> Error {
+        let expected = if present { what } else { "null" };
+        Error::schema(
+            pointer,
+            format!("expected {expected} for a delivery that is {}", self.state),
+        )
+    }
+}
+
+impl Consumption {
+    fn check(&self) -> Result<(), Error> {
+        self.check_entitlement()?;
+        self.check_selection()
+    }
+
+    /// An operation goes with an effect admission; a control node has neither (HD-03.5, HD-03.12).
+    fn check_entitlement(&self) -> Result<(), Error> {
         let operation = self.entitlement == Entitlement::Operation;
         let expected = if operation { "a value" } else { "null" };
         let said = [
@@ -241,5 +335,38 @@ impl Consumption {
             )),
             None => Ok(()),
         }
+    }
+
+    /// Each delivery plays one part: chosen and an input, closed, or left over (REL-7).
+    fn check_selection(&self) -> Result<(), Error> {
+        let inputs = || self.inputs.iter().map(|input| &input.delivery_id);
+        if let Some(index) = repeated(inputs()) {
+            return Err(Error::schema(
+                format!("/inputs/{index}/deliveryId"),
+                "expected each delivery once, found one again",
+            ));
+        }
+        let join = &self.join;
+        let selected: BTreeSet<_> = join.selected.iter().collect();
+        if selected != inputs().collect() {
+            return Err(Error::schema(
+                "/join/selected",
+                "expected exactly the deliveries of the inputs",
+            ));
+        }
+        let others = join.excluded.iter().chain(&join.unselected_acknowledged);
+        let Some(index) = repeated(join.selected.iter().chain(others)) else {
+            return Ok(());
+        };
+        // The lists are unique in themselves, so the second place is in one of the two others.
+        let index = index - join.selected.len();
+        let pointer = match index.checked_sub(join.excluded.len()) {
+            None => format!("/join/excluded/{index}"),
+            Some(index) => format!("/join/unselectedAcknowledged/{index}"),
+        };
+        Err(Error::schema(
+            pointer,
+            "expected a delivery that plays no other part here",
+        ))
     }
 }

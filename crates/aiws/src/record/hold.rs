@@ -6,7 +6,7 @@ use serde::de::{Deserializer, Error as _};
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
-use super::{ActorKind, Blocker, Record, Ref, checked, fields, names};
+use super::{ActorKind, Blocker, Record, Ref, checked, fields, names, repeated};
 use crate::decimal::{Dec, U64};
 use crate::error::Error;
 use crate::id::{
@@ -86,16 +86,16 @@ pub struct Hold {
     pub owner: Id,
     /// What it covers.
     pub scope: HoldScope,
-    /// Who is in it; at least one.
+    /// Who is in it; at least one, each run once.
     #[serde(deserialize_with = "fields::some_list")]
     pub members: Vec<HoldMember>,
-    /// What stands in the way.
-    #[serde(deserialize_with = "fields::list")]
+    /// What stands in the way; each once.
+    #[serde(deserialize_with = "fields::unique")]
     pub blockers: Vec<Blocker>,
     /// The decisions that may end it; at least one.
     #[serde(deserialize_with = "fields::some_unique")]
     pub allowed_decisions: Vec<HoldDecision>,
-    /// What becomes of work in flight.
+    /// What becomes of work in flight; one disposition per attempt.
     #[serde(deserialize_with = "fields::list")]
     pub stop_disposition: Vec<StopDisposition>,
     /// Who opened it.
@@ -201,15 +201,60 @@ impl Record for Hold {}
 
 impl Hold {
     fn check(&self) -> Result<(), Error> {
-        let open = self.state == HoldState::Open;
-        if open == self.resolution.is_none() {
-            return Ok(());
+        let runs = self.members.iter();
+        if let Some(index) = repeated(runs.map(|member| (&member.mission_id, &member.run_id))) {
+            return Err(Error::schema(
+                format!("/members/{index}"),
+                "expected each run once, found one again",
+            ));
         }
-        let expected = if open { "null" } else { "a resolution" };
-        Err(Error::schema(
-            "/resolution",
-            format!("expected {expected} for a hold that is {}", self.state),
-        ))
+        let attempts = self.stop_disposition.iter().map(|said| &said.attempt_id);
+        if let Some(index) = repeated(attempts) {
+            return Err(Error::schema(
+                format!("/stopDisposition/{index}/attemptId"),
+                "expected one disposition per attempt, found another one",
+            ));
+        }
+        self.check_resolution()
+    }
+
+    /// RECHECK releases and CANCEL cancels, and only a decision that was allowed has ended the hold (HS-03.5).
+    fn check_resolution(&self) -> Result<(), Error> {
+        let ended_by = match self.state {
+            HoldState::Open => None,
+            HoldState::Released => Some(HoldDecision::Recheck),
+            HoldState::Canceled => Some(HoldDecision::Cancel),
+        };
+        let decision = self
+            .resolution
+            .as_ref()
+            .map(|resolution| resolution.decision);
+        if ended_by.is_some() != decision.is_some() {
+            let expected = ended_by.map_or("null", |_| "a resolution");
+            return Err(Error::schema(
+                "/resolution",
+                format!("expected {expected} for a hold that is {}", self.state),
+            ));
+        }
+        let Some(found) = decision else {
+            return Ok(());
+        };
+        if decision != ended_by {
+            return Err(Error::schema(
+                "/resolution/decision",
+                format!(
+                    "expected the decision of a hold that is {}, found {found}",
+                    self.state
+                ),
+            ));
+        }
+        if !self.allowed_decisions.contains(&found) {
+            return Err(Error::schema(
+                "/resolution/decision",
+                format!("expected an allowed decision, found {found}"),
+            ));
+        }
+        Ok(())
     }
 }
 

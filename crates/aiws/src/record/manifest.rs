@@ -3,10 +3,13 @@
 //! Called by the model, which compares every member with the ledger; a shape-valid manifest may still be false (HF-01.3).
 
 use serde::de::{Deserializer, Error as _};
+use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
-use super::{AttemptStatus, HandoffRef, HoldReason, Record, Ref, fields, names};
-use crate::decimal::{Dec, Ms};
+use super::{
+    Artifact, AttemptStatus, HandoffRef, HoldReason, Record, Ref, checked, fields, names, repeated,
+};
+use crate::decimal::Dec;
 use crate::digest::Digest;
 use crate::error::{Code, Error};
 use crate::id::{
@@ -43,24 +46,29 @@ names! {
         /// Not looked at.
         Unknown = "UNKNOWN",
     }
-    /// The checks that precede every continuation; a manifest lists all of them (REL-14).
-    RequiredCheck {
-        /// Current authority.
-        Authority = "AUTHORITY",
-        /// Material read back and verified.
-        Material = "MATERIAL",
-        /// Room in every bound.
-        Limits = "LIMITS",
-        /// The current ownership epoch.
-        Ownership = "OWNERSHIP",
-        /// No open hold.
-        Holds = "HOLDS",
-    }
+}
+
+/// A check that precedes a continuation. A manifest lists all of [`RequiredCheck::ALL`] (REL-14), and may ask for
+/// more under names of its own.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum RequiredCheck {
+    /// Current authority.
+    Authority,
+    /// Material read back and verified.
+    Material,
+    /// Room in every bound.
+    Limits,
+    /// The current ownership epoch.
+    Ownership,
+    /// No open hold.
+    Holds,
+    /// A check that the producer asks for beside these; never the name of one of them.
+    Other(Id),
 }
 
 /// A hand-off manifest.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(remote = "Self", rename_all = "camelCase", deny_unknown_fields)]
 pub struct Manifest {
     /// The protocol.
     pub protocol: Protocol,
@@ -72,10 +80,10 @@ pub struct Manifest {
     pub basis: Basis,
     /// How the activation ended.
     pub outcome: Outcome,
-    /// The inputs it consumed.
+    /// The inputs it consumed, each delivery once.
     #[serde(deserialize_with = "fields::list")]
     pub inputs: Vec<InputRef>,
-    /// Whom it goes to, derived from the pinned graph (HF-03.10).
+    /// Whom it goes to, derived from the pinned graph (HF-03.10); no delivery and no place twice.
     #[serde(deserialize_with = "fields::list")]
     pub recipients: Vec<Recipient>,
     /// Durable artifacts.
@@ -116,7 +124,7 @@ pub struct Producer {
     pub activation_id: ActivationId,
     /// The node event of the same transaction (HF-01.8).
     pub checkpoint_id: CheckpointId,
-    /// Its operations with their attempts; empty for a control node (HF-03.3).
+    /// Its operations with their attempts, each once; empty for a control node (HF-03.3).
     #[serde(deserialize_with = "fields::list")]
     pub operations: Vec<ProducedOperation>,
     /// The worker, for information.
@@ -155,10 +163,10 @@ pub struct Basis {
 pub struct Outcome {
     /// The disposition.
     pub status: OutcomeStatus,
-    /// Success criteria with their evidence.
+    /// Success criteria with their evidence, each once.
     #[serde(deserialize_with = "fields::list")]
     pub criteria: Vec<Criterion>,
-    /// Every effect without a known outcome (HF-03.9).
+    /// Every effect without a known outcome (HF-03.9), each attempt once; a confirmed one is none.
     #[serde(deserialize_with = "fields::list")]
     pub outstanding: Vec<Outstanding>,
     /// Why, for FAILED and CANCELED.
@@ -231,47 +239,6 @@ pub struct Recipient {
     pub input_port: Id,
 }
 
-/// A durable artifact by reference (HF-04.2).
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Artifact {
-    /// Where the bytes are.
-    pub locator: Locator,
-    /// SHA-256 of the exact bytes (HF-04.5).
-    pub digest: Digest,
-    /// Their number.
-    pub size_bytes: Dec,
-    /// Their media type.
-    #[serde(deserialize_with = "fields::name")]
-    pub media_type: String,
-    /// Digest of the schema they follow, where there is one.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "fields::optional"
-    )]
-    pub schema_digest: Option<Digest>,
-    /// Who keeps them.
-    pub retention_owner: ActorId,
-    /// Until when, at least.
-    pub retain_until_ms: Ms,
-}
-
-/// Where an artifact's bytes are: names, never a signed URL and never a credential (HF-04.3).
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Locator {
-    /// The store.
-    #[serde(deserialize_with = "plain_name")]
-    pub store: Id,
-    /// The key in the store.
-    #[serde(deserialize_with = "plain_name")]
-    pub key: Id,
-    /// The immutable version of the key.
-    #[serde(deserialize_with = "plain_name")]
-    pub version: Id,
-}
-
 /// What governed the work.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -327,7 +294,7 @@ pub struct Resume {
     /// What stands in the way.
     #[serde(deserialize_with = "fields::list")]
     pub blockers: Vec<Blocker>,
-    /// All of [`RequiredCheck::ALL`], in any order.
+    /// All of [`RequiredCheck::ALL`] and perhaps more, each once, in any order.
     #[serde(deserialize_with = "all_checks")]
     pub required_checks: Vec<RequiredCheck>,
 }
@@ -356,6 +323,52 @@ pub struct Lineage {
     pub reason: String,
 }
 
+impl RequiredCheck {
+    /// The checks that no manifest leaves out.
+    pub const ALL: &'static [RequiredCheck] = &[
+        RequiredCheck::Authority,
+        RequiredCheck::Material,
+        RequiredCheck::Limits,
+        RequiredCheck::Ownership,
+        RequiredCheck::Holds,
+    ];
+
+    /// The name on the wire.
+    pub fn name(&self) -> &str {
+        match self {
+            RequiredCheck::Authority => "AUTHORITY",
+            RequiredCheck::Material => "MATERIAL",
+            RequiredCheck::Limits => "LIMITS",
+            RequiredCheck::Ownership => "OWNERSHIP",
+            RequiredCheck::Holds => "HOLDS",
+            RequiredCheck::Other(name) => name.as_str(),
+        }
+    }
+}
+
+impl std::fmt::Display for RequiredCheck {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+impl Serialize for RequiredCheck {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for RequiredCheck {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RequiredCheck, D::Error> {
+        let name = Id::deserialize(deserializer)?;
+        let mut known = RequiredCheck::ALL.iter();
+        Ok(match known.find(|check| check.name() == name.as_str()) {
+            Some(check) => check.clone(),
+            None => RequiredCheck::Other(name),
+        })
+    }
+}
+
 impl Record for Manifest {
     fn supported(value: &Value) -> Result<(), Error> {
         match value.get("protocol").and_then(Value::as_str) {
@@ -369,26 +382,63 @@ impl Record for Manifest {
     }
 }
 
-impl Record for Artifact {}
+checked! { Manifest }
 
-/// A locator's part. A URL with user information, a query or a fragment can carry a credential, and a name needs none.
-fn plain_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Id, D::Error> {
-    let name = Id::deserialize(deserializer)?;
-    let text = name.as_str();
-    let authority = text
-        .split_once("//")
-        .map(|(_, rest)| rest.split(['/', '?', '#']).next().unwrap_or_default());
-    let user_information = authority.is_some_and(|authority| authority.contains('@'));
-    let query = text
-        .split_once('?')
-        .is_some_and(|(_, query)| authority.is_some() || query.contains('='));
-    let fragment = authority.is_some() && text.contains('#');
-    if user_information || query || fragment {
-        return Err(D::Error::custom(
-            "expected a plain name, found a URL with user information, a query or a fragment",
-        ));
+impl Manifest {
+    /// Nothing stands twice, and an effect whose outcome is known is not outstanding.
+    fn check(&self) -> Result<(), Error> {
+        let recipients = || self.recipients.iter();
+        let place = |to: &Recipient| {
+            let Recipient {
+                delivery_id: _,
+                node_id,
+                activation_id,
+                input_port,
+            } = to.clone();
+            (node_id, activation_id, input_port)
+        };
+        let outcome = &self.outcome;
+        let twice = [
+            (
+                "/producer/operations",
+                repeated(self.producer.operations.iter().map(|one| &one.operation_id)),
+            ),
+            (
+                "/outcome/criteria",
+                repeated(outcome.criteria.iter().map(|one| &one.criterion_id)),
+            ),
+            (
+                "/outcome/outstanding",
+                repeated(outcome.outstanding.iter().map(|one| &one.attempt_id)),
+            ),
+            (
+                "/inputs",
+                repeated(self.inputs.iter().map(|one| &one.delivery_id)),
+            ),
+            (
+                "/recipients",
+                repeated(recipients().map(|to| &to.delivery_id)),
+            ),
+            ("/recipients", repeated(recipients().map(place))),
+        ];
+        for (list, index) in twice {
+            if let Some(index) = index {
+                let pointer = format!("{list}/{index}");
+                return Err(Error::schema(
+                    pointer,
+                    "expected each of them once, found one again",
+                ));
+            }
+        }
+        let mut outstanding = outcome.outstanding.iter();
+        match outstanding.position(|one| one.status.is_confirmed()) {
+            Some(index) => Err(Error::schema(
+                format!("/outcome/outstanding/{index}/status"),
+                "expected an outcome that nobody knows yet, found a confirmed one",
+            )),
+            None => Ok(()),
+        }
     }
-    Ok(name)
 }
 
 fn all_checks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<RequiredCheck>, D::Error> {

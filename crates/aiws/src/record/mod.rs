@@ -2,6 +2,7 @@
 //! Invariant: unknown members, missing members, `null` where none is written and texts out of bounds are refused with a pointer (HF-01.1).
 //! Called by every crate; relations between records are the model's business, not this module's.
 
+mod artifact;
 mod config;
 mod contract;
 mod delivery;
@@ -11,6 +12,7 @@ mod hold;
 mod manifest;
 mod work;
 
+pub use artifact::*;
 pub use config::*;
 pub use contract::*;
 pub use delivery::*;
@@ -99,6 +101,12 @@ macro_rules! checked {
     )*};
 }
 pub(crate) use checked;
+
+/// Where an item stands for the second time.
+pub(crate) fn repeated<T: Ord>(mut items: impl Iterator<Item = T>) -> Option<usize> {
+    let mut seen = std::collections::BTreeSet::new();
+    items.position(|item| !seen.insert(item))
+}
 
 names! {
     /// What kind of actor did something; only the host decides it, never the message (HC-ENV.6).

@@ -10,7 +10,7 @@ use crate::digest::Digest;
 use crate::error::Error;
 use crate::id::{
     ActivationId, ActorId, ApprovalId, AssessmentId, AttemptId, EvidenceId, GrantId, Id, NodeId,
-    OperationId, RunId, ScopeId,
+    OperationId, RunId,
 };
 use crate::json::Value;
 
@@ -271,7 +271,8 @@ pub struct Assessment {
     pub run_id: RunId,
     /// Which question it answers.
     pub kind: AssessmentKind,
-    /// One more than the assessment of the same kind before it.
+    /// One more than the assessment of the same kind before it, so never zero.
+    #[serde(deserialize_with = "fields::positive")]
     pub revision: U64,
     /// The answer; of the kind's own vocabulary.
     pub verdict: AssessmentVerdict,
@@ -321,9 +322,6 @@ pub struct AdmissionProposal {
     pub approval_id: Option<ApprovalId>,
     /// What it may cost, in units.
     pub amount: Dec,
-    /// Limit scopes that it reserves in, leaf first.
-    #[serde(deserialize_with = "fields::unique")]
-    pub limit_scopes: Vec<ScopeId>,
 }
 
 impl Record for Operation {}

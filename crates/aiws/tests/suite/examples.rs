@@ -53,12 +53,12 @@ const GRANT: &str = r#"{"grantId":"g1","parentGrantId":null,"subject":"agent","a
 fn contract() -> Example {
     let text = format!(
         r#"{{"edition":"0.4","features":["finite-v1"],"missionId":"m","contractId":"c","revision":"1","budget":"10",
-        "deadlineMs":"9000","maxAttempts":"3","authority":{{"rootGrants":[{GRANT}]}},"limitsScopeId":"s",
+        "deadlineMs":"9000","maxAttempts":"3","authority":{{"rootGrants":[{GRANT}]}},
         "lostReads":{{"rule":{{"id":"r","revision":"1"}},"approvedBy":"ann","decisionRef":"d"}},
         "extensions":["aiws-handoff/1"]}}"#
     );
     Example {
-        optional: &["/limitsScopeId", "/lostReads", "/extensions"],
+        optional: &["/lostReads", "/extensions"],
         nullable: &["/authority/rootGrants/0/parentGrantId"],
         ..example::<Contract>("contract", text)
     }
@@ -143,8 +143,39 @@ fn delivery() -> Example {
     );
     Example {
         optional: &["/acknowledgement/materials/0/schemaDigest"],
-        nullable: &["/claim", "/claim/end", "/acknowledgement"],
+        nullable: &["/claim/end"],
         ..example::<Delivery>("delivery", text)
+    }
+}
+
+/// A delivery that nobody claimed yet.
+pub fn pending() -> Example {
+    let text = format!(
+        r#"{{"deliveryId":"d1","handoff":{{"handoffId":"h1","digest":"{}"}},
+        "recipient":{{"deliveryId":"d1","nodeId":"pick","activationId":"a2","inputPort":"plan"}},"missionId":"m",
+        "runId":"r","state":"PENDING","generation":"0","claim":null,"acknowledgement":null,"revision":"9",
+        "createdAtMs":"5"}}"#,
+        sha('a')
+    );
+    Example {
+        nullable: &["/claim", "/acknowledgement"],
+        ..example::<Delivery>("pending", text)
+    }
+}
+
+/// A delivery whose claim is live.
+pub fn claimed() -> Example {
+    let (a, b) = (sha('a'), sha('b'));
+    let text = format!(
+        r#"{{"deliveryId":"d1","handoff":{{"handoffId":"h1","digest":"{a}"}},
+        "recipient":{{"deliveryId":"d1","nodeId":"pick","activationId":"a2","inputPort":"plan"}},"missionId":"m",
+        "runId":"r","state":"CLAIMED","generation":"2",
+        "claim":{{"claimant":"w","tokenHash":"{b}","generation":"2","ownerEpoch":"1","claimedAtMs":"10",
+            "expiresAtMs":"20","end":null}},"acknowledgement":null,"revision":"9","createdAtMs":"5"}}"#
+    );
+    Example {
+        nullable: &["/claim/end", "/acknowledgement"],
+        ..example::<Delivery>("claimed", text)
     }
 }
 
@@ -179,7 +210,7 @@ pub fn config() -> Example {
         "mappings":[{"nodeId":"join","inputPort":"look","fromNodeId":"look","accepts":["COMPLETED","SKIPPED"],
             "schema":{"type":"object"}}],
         "requiredSkip":[{"nodeId":"join","action":"PROPAGATE"}],"restartPolicy":"AUTO","leaseMs":"30000",
-        "defaultStop":"DRAIN","maxRecipients":"64","clockToleranceMs":"1000",
+        "defaultStop":"DRAIN","maxRecipients":"64",
         "scopeBindings":[{"ref":{"id":"r","revision":"1"},"kind":"RUN","resolverRevision":"1"}]}"#;
     Example {
         open: &["/mappings/0/schema"],
@@ -204,7 +235,7 @@ fn work() -> Vec<Example> {
         "subject":"h1","evidence":["e"],"assessor":"ann","invalidated":{"reason":"wrong","evidence":["e"]}}"#;
     let admission = format!(
         r#"{{"operationId":"o","attemptId":"t","action":{{"run":"x"}},"fingerprint":"{a}","effect":"EXTERNAL","grantId":"g",
-        "approvalId":"p","amount":"1","limitScopes":["s"]}}"#
+        "approvalId":"p","amount":"1"}}"#
     );
     vec![
         Example {
@@ -243,6 +274,8 @@ pub fn all() -> Vec<Example> {
         graph(),
         manifest(),
         delivery(),
+        pending(),
+        claimed(),
         consumption(),
         hold(),
         config(),

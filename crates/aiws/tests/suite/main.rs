@@ -10,6 +10,7 @@ mod corpora;
 mod examples;
 mod records;
 mod refusals;
+mod relations;
 mod schema;
 mod strict;
 mod values;

@@ -53,8 +53,10 @@ pub fn changed(value: &Value, pointer: &str, change: Option<Value>) -> Value {
 fn refused(example: &Example, mutant: &Value, what: &str, pointer: &str) -> Error {
     let error =
         (example.read)(mutant).expect_err(&format!("{}: {what} at {pointer}", example.name));
-    let version =
-        pointer.starts_with("/features") || pointer == "/edition" || pointer == "/protocol";
+    let version = pointer.starts_with("/features")
+        || pointer.starts_with("/extensions")
+        || pointer == "/edition"
+        || pointer == "/protocol";
     let expected =
         error.code == Code::SchemaInvalid || version && error.code == Code::UnsupportedProtocol;
     assert!(expected, "{}: {what} at {pointer}: {error}", example.name);

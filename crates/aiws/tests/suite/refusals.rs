@@ -10,7 +10,7 @@ use aiws::strict::parse;
 use crate::examples::{self, Example, read};
 use crate::records::changed;
 
-fn example(name: &str) -> Example {
+pub fn example(name: &str) -> Example {
     examples::all()
         .into_iter()
         .find(|example| example.name == name)
@@ -19,7 +19,7 @@ fn example(name: &str) -> Example {
 
 /// Checks that one changed place (JSON text; an empty text removes the member) is refused there.
 #[track_caller]
-fn refused(name: &str, place: &str, text: &str, pointer: &str) {
+pub fn refused(name: &str, place: &str, text: &str, pointer: &str) {
     let example = example(name);
     let change = (!text.is_empty()).then(|| parse(text.as_bytes()).expect(text));
     let mutant = changed(&example.value(), place, change);
@@ -38,7 +38,7 @@ fn refused(name: &str, place: &str, text: &str, pointer: &str) {
 }
 
 #[track_caller]
-fn accepted(name: &str, place: &str, text: &str) {
+pub fn accepted(name: &str, place: &str, text: &str) {
     let example = example(name);
     let change = (!text.is_empty()).then(|| parse(text.as_bytes()).expect(text));
     let mutant = changed(&example.value(), place, change);
@@ -66,7 +66,12 @@ fn sets_texts_and_lists() {
             r#""g0""#,
             "/authority/rootGrants/0/parentGrantId",
         ),
-        ("contract", "/extensions", r#"["b","a"]"#, "/extensions/1"),
+        (
+            "contract",
+            "/extensions",
+            r#"["aiws-handoff/1","aiws-handoff/1"]"#,
+            "/extensions/1",
+        ),
         ("graph", "/nodes", "[]", "/nodes"),
         (
             "graph",
@@ -147,21 +152,27 @@ fn num_3_positive_members() {
         ("config", "/maxRecipients"),
         ("delivery", "/claim/generation"),
         ("delivery", "/acknowledgement/generation"),
+        ("assessment", "/revision"),
     ] {
         for text in [r#""0""#, r#""-1""#, &format!("\"{}\"", "9".repeat(101))] {
             refused(name, place, text, place);
         }
     }
-    accepted("delivery", "/generation", r#""0""#);
-    accepted("config", "/clockToleranceMs", r#""0""#);
+    accepted("pending", "/generation", r#""0""#);
 }
 
-/// Proves FV-CMD.3: an unknown edition or feature is refused before the shape is looked at, and also by the shape.
+/// Proves FV-CMD.3, HM-01.3: an unknown edition, feature or extension is refused before the shape is looked at, and also by the shape.
 #[test]
 fn fv_cmd_3_editions_and_features() {
     for (place, text, pointer) in [
         ("/edition", r#""0.5""#, "/edition"),
         ("/features", r#"["finite-v1","foo"]"#, "/features/1"),
+        (
+            "/extensions",
+            r#"["aiws-handoff/1","aiws-limits/1"]"#,
+            "/extensions/1",
+        ),
+        ("/extensions", r#"["aiws-handoff/2"]"#, "/extensions/0"),
     ] {
         let example = example("contract");
         let mutant = changed(
@@ -320,34 +331,86 @@ fn hf_04_2_artifact_shape() {
     );
 }
 
-/// Proves HF-04.3: a locator with user information, a query (a signature travels in one) or a fragment is refused.
+/// Proves HF-04.3: nothing that a client could read as a URL, and so nothing that carries a credential, is a locator's
+/// name; a plain name is, whatever else stands in it.
 #[test]
 fn hf_04_3_locators_carry_no_credentials() {
     for text in [
-        "https://user:pw@host/key",
-        "s3://id@bucket/key",
+        // A scheme, whether known or not, and one behind something else.
+        "https://host/key",
+        "s3://bucket/key",
+        "HTTPS://host",
+        "data:text/plain;base64,c2VjcmV0",
+        "javascript:x",
+        "file:/etc/passwd",
+        "mailto:a@b",
+        "urn:x",
+        "a+b-c.d1:x",
+        "git@host://x",
+        "x/https://host/key",
+        // User information.
+        "user:pw@host/key",
+        "id@bucket/key",
         "//user@host/key",
-        "https://host/key?X-Amz-Signature=abc",
-        "https://host/key?abc",
+        "a/user@host/key",
+        "a@b@c/d",
+        // A query or a fragment: a signature travels in one.
         "bucket/key?sig=abc",
-        "https://host/key#token",
-        "https://u@host",
+        "key?abc",
+        "what?",
+        "x#1",
+        "key#token",
+        // Backslashes, which browsers read as slashes.
+        "\\\\user@host\\key",
+        "a\\b",
+        // What would be one of these once decoded, once or twice.
+        "key%3Fsig=abc",
+        "user%40host/key",
+        "%2f%2fhost",
+        "key%253Fsig",
+        // What a client strips before it reads.
+        "ht\ntps:x",
+        "\thttps:x",
+        " https:x",
+        "key ",
     ] {
         for part in ["store", "key", "version"] {
             let place = format!("/artifacts/0/locator/{part}");
-            refused("manifest", &place, &format!("{text:?}"), &place);
+            let text = Value::from(text).to_string();
+            refused("manifest", &place, &text, &place);
         }
     }
     for text in [
         "plan.md",
-        "s3://bucket/key",
-        "https://host/path@v1/file",
+        "runs/r1/plan.md",
+        "a//b",
+        "//host/key",
         "a@b",
-        "what?",
-        "x#1",
-        "sha256:ab/cd",
+        "npm/pkg@1.2",
+        "100%",
+        "50%-done",
+        "%zz",
+        "1:2",
+        "a b",
+        "runs/r1:plan",
+        ":x",
+        "sha256-ab/cd",
+        "=&;",
+        "0f",
     ] {
         accepted("manifest", "/artifacts/0/locator/key", &format!("{text:?}"));
+    }
+}
+
+/// Proves HF-04.3: a refused locator is not repeated in the error, for it may be the credential.
+#[test]
+fn hf_04_3_refusals_keep_the_secret() {
+    let example = example("manifest");
+    for text in ["https://u:hunter2@host/", "k?sig=hunter2", "hunter2@h/k"] {
+        let place = "/artifacts/0/locator/key";
+        let mutant = changed(&example.value(), place, Some(Value::from(text)));
+        let error = (example.read)(&mutant).expect_err(text);
+        assert!(!error.to_string().contains("hunter2"), "{error}");
     }
 }
 

@@ -11,7 +11,7 @@ use aiws::json::Value;
 use aiws::object;
 use aiws::record::{
     ClaimEnd, ClaimEndCause, Delivery, DeliveryState as State, Graph, HandoffRef, Lifecycle,
-    Manifest, Node, OutcomeStatus,
+    Manifest, Node, OutcomeStatus, RequiredCheck,
 };
 
 use super::boundary::{self, Consequences, ManifestIds};
@@ -230,7 +230,13 @@ fn filled(
     blockers.extend(body.hold.iter().flat_map(|hold| hold.blockers.clone()));
     manifest.controls = boundary::controls(state, facts, manifest.controls.approvals);
     let (node, status) = (&manifest.producer.node_id, manifest.outcome.status);
-    manifest.resume = boundary::resume(node, status, &consequences.places, blockers);
+    let mut resume = boundary::resume(node, status, &consequences.places, blockers);
+    // The mandatory checks are always there (REL-14); a producer may only ask for more.
+    let more = manifest.resume.required_checks.into_iter();
+    resume
+        .required_checks
+        .extend(more.filter(|check| matches!(check, RequiredCheck::Other(_))));
+    manifest.resume = resume;
     let mut skipped = Vec::new();
     let mut exact = body.skipped.len() == consequences.skips.len();
     for (sent, skip) in body.skipped.iter().zip(&consequences.skips) {

@@ -4,6 +4,7 @@
 //! itself (FV-GRT.2). Called by `decide::mission`.
 
 use aiws::object;
+use aiws::record::Checked;
 
 use super::open_mission::record;
 use super::pipeline::members;
@@ -24,6 +25,11 @@ pub(super) fn decide(
 ) -> Result<Decision, Rejection> {
     let grant = &body.grant;
     let named = || members(object! { "grantId": &grant.grant_id });
+    let shape = Checked::new(grant);
+    let place = shape.as_ref().err().and_then(|error| error.pointer.clone());
+    check(Guard::GrantShape, shape.is_ok(), || {
+        members(object! { "pointer": place })
+    })?;
     check(
         Guard::GrantNew,
         !state.grants.contains_key(&grant.grant_id),

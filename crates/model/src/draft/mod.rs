@@ -24,22 +24,31 @@ use crate::stream::derived;
 /// The body that follows from an intent, with revision, epoch, basis and new ids filled in.
 ///
 /// # Errors
-/// AUTHORIZATION_DENIED before anything is looked at, then the code of an object that is not there. What the
-/// object's state permits is left to decide.
+/// AUTHORIZATION_DENIED before anything is looked at, then the code of an object that is not there, and
+/// SCHEMA_INVALID for what the caller built against the shape of the wire. What the object's state permits is left
+/// to decide.
 pub fn command(state: &RunState, intent: &Intent, facts: &Facts) -> Result<Body, Rejection> {
     // An intent names objects, and whether they exist is not for everybody (T-25).
     check(Guard::PolicyAllows, facts.allowed, || {
         details(&[("actor", (&facts.actor_id).into())])
     })?;
     match intent {
-        Intent::Command { body } => Ok(current(state, body.clone())),
-        Intent::Boundary(intent) => boundary::draft(state, intent, facts).map(Body::CommitBoundary),
+        Intent::Command { body } => shaped(current(state, body.clone())),
+        Intent::Boundary(intent) => {
+            shaped(Body::CommitBoundary(boundary::draft(state, intent, facts)?))
+        }
         Intent::Admit(intent) => admit(state, intent, facts).map(Body::AdmitConsumer),
         Intent::DispatchNode { node_id } => dispatch(state, node_id, facts).map(Body::Dispatch),
         Intent::RetryOperation { operation_id } => {
             retry(state, operation_id, facts).map(Body::Retry)
         }
     }
+}
+
+/// A typed caller can build what no request could say; recorded, it would never read back.
+fn shaped(body: Body) -> Result<Body, Rejection> {
+    crate::wire::written(&body)?;
+    Ok(body)
 }
 
 /// The body with the epoch of the owner who sends it.

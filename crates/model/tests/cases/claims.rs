@@ -151,6 +151,9 @@ cases! {
             world.now_ms += late;
             let generation = |number: u64| DecPlus::new(dec(number)).unwrap_or(DecPlus::one());
             neither(&world, &delivery, Guard::ClaimGeneration, Code::StaleOwner, |ack| ack.generation = generation(2))?;
+            // Well-formed beyond u64, and never the current one (T-57).
+            let beyond = DecPlus::new(Dec::max()).unwrap_or(DecPlus::one());
+            neither(&world, &delivery, Guard::ClaimGeneration, Code::StaleOwner, |ack| ack.generation = beyond)?;
             neither(&world, &delivery, Guard::ClaimToken, Code::StaleOwner, |ack| ack.claim_token = token(99))?;
             let mut ack = world.clone();
             ack.now_ms = world.now_ms;

@@ -73,7 +73,6 @@ pub fn contract() -> Contract {
         authority: Authority {
             root_grants: vec![grant("root")],
         },
-        limits_scope_id: None,
         lost_reads: Some(LostReads {
             rule: reference("lost-reads"),
             approved_by: id("ann"),
@@ -112,7 +111,6 @@ pub fn config() -> HandoffConfig {
         lease_ms: DecPlus::new(dec(10_000)).expect("positive"),
         default_stop: StopAction::Drain,
         max_recipients: DecPlus::new(dec(8)).expect("positive"),
-        clock_tolerance_ms: dec(0),
         scope_bindings: Vec::new(),
     }
 }

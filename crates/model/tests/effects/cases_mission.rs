@@ -122,6 +122,13 @@ pub const MISSION: &[Case] = &[
 ];
 
 pub const GRANTS: &[Case] = &[
+    // A set that is not sorted would be recorded and never read back.
+    Case(Guard::GrantShape, || {
+        derive(Grant {
+            actions: vec!["edit".to_owned(), "edit".to_owned()],
+            ..child("g2")
+        })
+    }),
     Case(Guard::GrantNew, || derive(child("root"))),
     Case(Guard::GrantParentNamed, || derive(grant("g2"))),
     Case(Guard::GrantParentKnown, || {

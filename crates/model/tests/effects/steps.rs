@@ -23,7 +23,6 @@ pub fn proposal(node: &str, action: Value, amount: u64) -> AdmissionProposal {
         grant_id: id("root"),
         approval_id: None,
         amount: dec(amount),
-        limit_scopes: Vec::new(),
     }
 }
 

@@ -8,6 +8,7 @@
 )]
 
 mod driver;
+mod forms;
 mod lives;
 mod plan;
 mod replay;

@@ -66,7 +66,6 @@ pub fn config() -> HandoffConfig {
         lease_ms: DecPlus::new(dec(100)).expect("positive"),
         default_stop: StopAction::Drain,
         max_recipients: DecPlus::new(dec(8)).expect("positive"),
-        clock_tolerance_ms: Dec::ZERO,
         scope_bindings: Vec::new(),
     }
 }
@@ -218,7 +217,6 @@ pub fn proposal(node: &str) -> aiws::record::AdmissionProposal {
         grant_id: id("root"),
         approval_id: None,
         amount: dec(3),
-        limit_scopes: Vec::new(),
     }
 }
 
