@@ -89,7 +89,7 @@ pub struct Code {
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=i64::from(MAX_CORRECTIONS)))]
     pub max_corrections: u32,
     /// What the run may cost, in units; an agent run costs 1 unless it says otherwise [default: 2 + N]
-    #[arg(long, value_name = "UNITS")]
+    #[arg(long, value_name = "UNITS", allow_negative_numbers = true)]
     pub budget: Option<u64>,
     /// Longest time for one agent run or check, in seconds
     #[arg(long, value_name = "S", default_value_t = DEFAULT_TIMEOUT_SECONDS, value_parser = clap::value_parser!(u64).range(1..=TIMEOUT_SECONDS))]
@@ -230,14 +230,23 @@ mod tests {
     #[test]
     fn every_verb_has_an_example() {
         for verb in Cli::command().get_subcommands() {
-            let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
-            assert!(help.contains(&format!("praxis {}", verb.get_name())), "{}", verb.get_name());
+            let help = verb
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            assert!(
+                help.contains(&format!("praxis {}", verb.get_name())),
+                "{}",
+                verb.get_name()
+            );
         }
     }
 
     #[test]
     fn a_finding_is_one_of_two() {
-        let parse = |args: &[&str]| Cli::try_parse_from([&["praxis", "reconcile", "a", "--evidence", "f"], args].concat());
+        let parse = |args: &[&str]| {
+            Cli::try_parse_from([&["praxis", "reconcile", "a", "--evidence", "f"], args].concat())
+        };
         assert!(parse(&["--applied"]).is_ok());
         assert!(parse(&[]).is_err());
         assert!(parse(&["--applied", "--not-applied"]).is_err());

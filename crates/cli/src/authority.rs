@@ -11,7 +11,9 @@ use aiws::id::{EvidenceId, Id};
 use aiws::json::Value;
 use aiws::record::{ActorKind, Ref};
 use praxis_artifacts::ArtifactProvider;
-use praxis_engine::capability::{CLASS_LOOKUP, CLASS_LOST_READ_RULE, CLASS_RECOVERY, CLASS_SCHEDULER};
+use praxis_engine::capability::{
+    CLASS_LOOKUP, CLASS_LOST_READ_RULE, CLASS_RECOVERY, CLASS_SCHEDULER,
+};
 use praxis_engine::ports::{Ask, Authorization, Authorizer, Draft};
 use praxis_model::command::{Body, CommandType};
 
@@ -39,8 +41,14 @@ impl Policy {
     ///
     /// None in practice; an id that is refused.
     pub fn new(artifacts: Arc<dyn ArtifactProvider>) -> Result<Self, aiws::error::Error> {
-        let reference = Ref { id: Id::new("praxis-cli")?, revision: Dec::from_u64(1) };
-        Ok(Self { artifacts, reference })
+        let reference = Ref {
+            id: Id::new("praxis-cli")?,
+            revision: Dec::from_u64(1),
+        };
+        Ok(Self {
+            artifacts,
+            reference,
+        })
     }
 
     /// Evidence that the command names and that the store holds.
@@ -53,7 +61,11 @@ impl Policy {
             Body::ResolveHold(body) => &body.evidence,
             _ => &[],
         };
-        named.iter().filter(|id| self.is_stored(id)).cloned().collect()
+        named
+            .iter()
+            .filter(|id| self.is_stored(id))
+            .cloned()
+            .collect()
     }
 
     fn is_stored(&self, id: &EvidenceId) -> bool {
@@ -91,9 +103,11 @@ fn is_allowed(ask: &Ask<'_>) -> bool {
     match (ask.capability.actor_kind(), ask.capability.class()) {
         (ActorKind::System, CLASS_SCHEDULER) => match ask.command {
             // The engine may narrow the one grant that is made for it, and nothing else.
-            Body::GrantCommand(body) => {
-                body.grant.parent_grant_id.as_ref().is_some_and(|parent| parent.as_str() == Grants::CORRECT)
-            }
+            Body::GrantCommand(body) => body
+                .grant
+                .parent_grant_id
+                .as_ref()
+                .is_some_and(|parent| parent.as_str() == Grants::CORRECT),
             _ => matches!(
                 kind,
                 C::Dispatch
@@ -108,13 +122,18 @@ fn is_allowed(ask: &Ask<'_>) -> bool {
                     | C::PlaceHold
             ),
         },
-        (ActorKind::System, CLASS_RECOVERY) => matches!(kind, C::RecoverOwnership | C::PlaceHold | C::Settle),
+        (ActorKind::System, CLASS_RECOVERY) => {
+            matches!(kind, C::RecoverOwnership | C::PlaceHold | C::Settle)
+        }
         (ActorKind::System, CLASS_LOOKUP | CLASS_LOST_READ_RULE) => {
             matches!(kind, C::Reconcile | C::Settle)
         }
         (ActorKind::Rule, CHECK_PASSED) => kind == C::Verify,
         (ActorKind::Human, TYPED) => {
-            matches!(kind, C::OpenMission | C::StartRun | C::ActivateGraph | C::Reconcile)
+            matches!(
+                kind,
+                C::OpenMission | C::StartRun | C::ActivateGraph | C::Reconcile
+            )
         }
         (ActorKind::Human, AT_TERMINAL) => matches!(kind, C::Approve | C::Accept),
         (ActorKind::Human, IN_ADVANCE) => match ask.command {
@@ -133,9 +152,14 @@ fn covers(draft: &Draft) -> bool {
     if action != Some(Actions::CORRECT) {
         return true;
     }
-    let plan = draft.proposal.action.pointer("/payload/planDigest").and_then(Value::as_str);
+    let plan = draft
+        .proposal
+        .action
+        .pointer("/payload/planDigest")
+        .and_then(Value::as_str);
     let plan: Option<Digest> = plan.and_then(|plan| plan.parse().ok());
-    plan.and_then(|plan| Grants::correction(&plan).ok()).is_some_and(|grant| grant == draft.proposal.grant_id)
+    plan.and_then(|plan| Grants::correction(&plan).ok())
+        .is_some_and(|grant| grant == draft.proposal.grant_id)
 }
 
 /// The reference of the decision behind a command: what the host put in a person's capability, and for a lost

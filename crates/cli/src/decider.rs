@@ -44,7 +44,11 @@ impl<'a> Decider<'a> {
     /// Asks in the way that the command line says.
     #[must_use]
     pub fn new(session: &'a Session, asking: &'a Asking) -> Self {
-        Self { session, asking, left_open: AtomicBool::new(false) }
+        Self {
+            session,
+            asking,
+            left_open: AtomicBool::new(false),
+        }
     }
 
     /// Has the pending decision of a run made, if anybody can make it.
@@ -52,17 +56,31 @@ impl<'a> Decider<'a> {
     /// # Errors
     ///
     /// The code of the decision that was refused; a store code when what is to be shown cannot be read.
-    pub async fn decide(&self, state: &Arc<RunState>, job: &Arc<Job>, live: &mut Live) -> Result<Decided, Error> {
+    pub async fn decide(
+        &self,
+        state: &Arc<RunState>,
+        job: &Arc<Job>,
+        live: &mut Live,
+    ) -> Result<Decided, Error> {
         if let Some(proposal) = proposal(state, job, now_ms())? {
-            let question = format!("Approve the plan of run {} and exactly this action?", job.run_id);
-            let Some((actor, yes)) = self.answer(live, &question, || self.show_plan(job, &proposal)).await? else {
+            let question = format!(
+                "Approve the plan of run {} and exactly this action?",
+                job.run_id
+            );
+            let Some((actor, yes)) = self
+                .answer(live, &question, || self.show_plan(job, &proposal))
+                .await?
+            else {
                 return Ok(Decided::Nothing);
             };
             return self.approve(state, job, &proposal, &actor, yes).await;
         }
         if let Some(candidate) = candidate(state)? {
             let question = format!("Accept the result of run {}?", job.run_id);
-            let Some((actor, yes)) = self.answer(live, &question, || self.show_result(job, &candidate)).await? else {
+            let Some((actor, yes)) = self
+                .answer(live, &question, || self.show_result(job, &candidate))
+                .await?
+            else {
                 return Ok(Decided::Nothing);
             };
             return self.accept(state, job, &candidate, &actor, yes).await;
@@ -86,12 +104,21 @@ impl<'a> Decider<'a> {
         live.leave();
         let (shown, question) = (show()?, question.to_owned());
         let asked = tokio::task::spawn_blocking(move || {
-            let mut terminal = std::io::stderr().lock();
+            // Not locked: an interrupt during the question has something to say too.
+            let mut terminal = std::io::stderr();
             terminal.write_all(shown.as_bytes())?;
             ask(&question, &mut std::io::stdin().lock(), &mut terminal)
         });
-        let failed = |why: String| Error::new(Code::TerminalNeeded, format!("the terminal did not answer: {why}"));
-        let answer = asked.await.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))?;
+        let failed = |why: String| {
+            Error::new(
+                Code::TerminalNeeded,
+                format!("the terminal did not answer: {why}"),
+            )
+        };
+        let answer = asked
+            .await
+            .map_err(|error| failed(error.to_string()))?
+            .map_err(|error| failed(error.to_string()))?;
         match answer {
             Answer::Yes => Ok(Some((login()?, true))),
             Answer::No => Ok(Some((login()?, false))),
@@ -117,7 +144,11 @@ impl<'a> Decider<'a> {
             approval_id: approval_id.clone(),
             run_id: job.run_id.clone(),
             fingerprint: proposal.fingerprint,
-            decision: if yes { ApprovalDecision::Approved } else { ApprovalDecision::Denied },
+            decision: if yes {
+                ApprovalDecision::Approved
+            } else {
+                ApprovalDecision::Denied
+            },
             expires_at_ms: Ms::from_u64(expires_ms),
         });
         self.submit(job, actor, approval_id.as_str(), body).await
@@ -136,23 +167,42 @@ impl<'a> Decider<'a> {
             assessment_id: assessment_id.clone(),
             run_id: job.run_id.clone(),
             subject: Id::new(candidate.patch.digest.to_string())?,
-            verdict: if yes { AcceptanceVerdict::Accepted } else { AcceptanceVerdict::Rejected },
+            verdict: if yes {
+                AcceptanceVerdict::Accepted
+            } else {
+                AcceptanceVerdict::Rejected
+            },
             evidence: candidate.evidence.clone(),
         });
         self.submit(job, actor, assessment_id.as_str(), body).await
     }
 
-    async fn submit(&self, job: &Job, actor: &ActorId, id: &str, body: Body) -> Result<Decided, Error> {
-        let capability = self.session.decided(actor, self.asking.in_advance.is_some(), &format!("decision:{id}"));
+    async fn submit(
+        &self,
+        job: &Job,
+        actor: &ActorId,
+        id: &str,
+        body: Body,
+    ) -> Result<Decided, Error> {
+        let capability = self.session.decided(
+            actor,
+            self.asking.in_advance.is_some(),
+            &format!("decision:{id}"),
+        );
         let request = format!("decide:{id}");
         let intent = Intent::Command { body };
-        self.session.submit(&capability, &job.mission_id, &job.run_id, &request, intent).await?;
+        self.session
+            .submit(&capability, &job.mission_id, &job.run_id, &request, intent)
+            .await?;
         Ok(Decided::Something)
     }
 
     fn show_plan(&self, job: &Job, proposal: &Proposal) -> Result<String, Error> {
         let plan = self.read(&proposal.plan)?;
-        let quoted: Vec<String> = escape::block(&plan).lines().map(|line| format!("  | {line}")).collect();
+        let quoted: Vec<String> = escape::block(&plan)
+            .lines()
+            .map(|line| format!("  | {line}"))
+            .collect();
         let spare = units(job.budget);
         Ok(format!(
             "\nThe plan of run {}:\n\n{}\n\nIf you approve, the agent runs in a private clone of {} at {}\n\
@@ -172,9 +222,21 @@ impl<'a> Decider<'a> {
         let patch = self.read(&candidate.patch)?;
         let shown = escape::block(&patch);
         let (lines, most) = (shown.lines().count(), 200);
-        let quoted: Vec<String> = shown.lines().take(most).map(|line| format!("  | {line}")).collect();
-        let more = if lines > most { format!("\n  | [{} lines more]", lines - most) } else { String::new() };
-        let empty = if lines == 0 { "\n  | [the patch is empty: nothing changes]" } else { "" };
+        let quoted: Vec<String> = shown
+            .lines()
+            .take(most)
+            .map(|line| format!("  | {line}"))
+            .collect();
+        let more = if lines > most {
+            format!("\n  | [{} lines more]", lines - most)
+        } else {
+            String::new()
+        };
+        let empty = if lines == 0 {
+            "\n  | [the patch is empty: nothing changes]"
+        } else {
+            ""
+        };
         Ok(format!(
             "\nThe result of run {}: `{}` passed.\n\n{}{more}{empty}\n\n  sha256 {}\n\n",
             job.run_id,
@@ -185,7 +247,8 @@ impl<'a> Decider<'a> {
     }
 
     fn read(&self, artifact: &aiws::record::Artifact) -> Result<String, Error> {
-        let bytes = praxis_artifacts::read_verified(self.session.artifacts.as_ref(), artifact, now_ms());
+        let bytes =
+            praxis_artifacts::read_verified(self.session.artifacts.as_ref(), artifact, now_ms());
         let bytes = bytes.map_err(|error| Error::new(error.code(), error.to_string()))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }

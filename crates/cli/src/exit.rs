@@ -32,9 +32,11 @@ impl Exit {
         match code {
             Code::StoreCorrupt | Code::TailLost | Code::ChainBroken => Self::Unverified,
             Code::HumanRequired | Code::TerminalNeeded | Code::BranchConflict => Self::Waits,
-            Code::StoreNotFound | Code::NotAStore | Code::StoreTooNew | Code::StoreLocked | Code::StorePermissions => {
-                Self::Usage
-            }
+            Code::StoreNotFound
+            | Code::NotAStore
+            | Code::StoreTooNew
+            | Code::StoreLocked
+            | Code::StorePermissions => Self::Usage,
             Code::SchemaInvalid => Self::Usage,
             _ if code.stage() == Stage::Usage => Self::Usage,
             _ => Self::Internal,
@@ -53,7 +55,11 @@ impl Exit {
             Self::Unverified => 5,
             Self::Internal => 6,
         };
-        if weight(other) > weight(self) { other } else { self }
+        if weight(other) > weight(self) {
+            other
+        } else {
+            self
+        }
     }
 }
 

@@ -31,11 +31,20 @@ fn usage(error: &clap::Error) -> ExitCode {
     let json = std::env::args_os().any(|arg| arg == "--json");
     if error.use_stderr() && json {
         let text = error.to_string();
-        let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        let first = text
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .trim_start_matches("error: ")
+            .to_owned();
         verbs::say_error(&Error::new(Code::Usage, first), true);
     } else {
         // A closed output has nobody left to tell.
         let _ = error.print();
     }
-    if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() }
+    if error.use_stderr() {
+        Exit::Usage.into()
+    } else {
+        Exit::Done.into()
+    }
 }

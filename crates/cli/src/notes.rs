@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use aiws::error::{Code, Error};
 use tracing::field::{Field, Visit};
@@ -11,21 +12,30 @@ use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
-static LAST: Mutex<Option<Error>> = Mutex::new(None);
+static LAST: Mutex<Option<(Instant, Error)>> = Mutex::new(None);
 
-/// What was refused last, if anything was.
+/// What was refused last and when, if anything was.
 #[must_use]
-pub fn last_refusal() -> Option<Error> {
+pub fn last_refusal() -> Option<(Instant, Error)> {
     LAST.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// Catches refusals; with `PRAXIS_LOG` set to a filter such as `praxis_engine=debug`, also writes a log to the
 /// standard error.
 pub fn install() {
-    let filter = std::env::var("PRAXIS_LOG").ok().map(tracing_subscriber::EnvFilter::new);
-    let log = filter.map(|filter| tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_filter(filter));
+    let filter = std::env::var("PRAXIS_LOG")
+        .ok()
+        .map(tracing_subscriber::EnvFilter::new);
+    let log = filter.map(|filter| {
+        tracing_subscriber::fmt::layer()
+            .with_writer(std::io::stderr)
+            .with_filter(filter)
+    });
     // A second installation, as tests in one process make it, changes nothing.
-    let _ = tracing_subscriber::registry().with(Refusals).with(log).try_init();
+    let _ = tracing_subscriber::registry()
+        .with(Refusals)
+        .with(log)
+        .try_init();
 }
 
 struct Refusals;
@@ -34,9 +44,14 @@ impl<S: Subscriber> Layer<S> for Refusals {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut seen = Seen::default();
         event.record(&mut seen);
-        if let Some(code) = seen.code.as_deref().and_then(|code| Code::parse(code.trim_matches('"'))) {
+        if let Some(code) = seen
+            .code
+            .as_deref()
+            .and_then(|code| Code::parse(code.trim_matches('"')))
+        {
             let message = crate::render::escape::line(seen.message.trim_matches('"'));
-            *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(Error::new(code, message));
+            *LAST.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some((Instant::now(), Error::new(code, message)));
         }
     }
 }

@@ -29,7 +29,11 @@ pub fn at_terminal() -> bool {
 /// # Errors
 ///
 /// The system's error when the question cannot be written or the answer not be read.
-pub fn ask(question: &str, input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<Answer> {
+pub fn ask(
+    question: &str,
+    input: &mut dyn BufRead,
+    output: &mut dyn Write,
+) -> std::io::Result<Answer> {
     for _ in 0..TRIES {
         write!(output, "{question} [y/n] ")?;
         output.flush()?;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use aiws::error::{Code, Error};
+use aiws::error::{Code, Error, Stage};
 use aiws::id::{ActorId, ConsumerId};
 use praxis_engine::Shutdown;
 use praxis_model::account::AccountRow;
@@ -26,7 +26,7 @@ use crate::render::page::{History, Page, Standing};
 use crate::session::{Session, now_ms};
 
 /// How long a run may stand still with nothing in flight before that is reported.
-const STILL: Duration = Duration::from_secs(20);
+const STILL: Duration = Duration::from_secs(10);
 /// How often a terminal is redrawn while nothing changes, and the store is looked at.
 const TICK: Duration = Duration::from_millis(500);
 
@@ -75,12 +75,15 @@ pub async fn drive(session: &Session, runs: &[Subject], asking: Asking) -> Resul
     let mut live = Live::new(asking.json);
     let ended = watch_over(session, &mut driven, &mut live, &asking, &changed).await;
     live.clear();
+    session.coding.stop();
     let how = match &ended {
         Ok(Left::Signal) => drain_or_stop(session).await,
         _ => session.close(Shutdown::Drain).await,
     };
     let pages: Vec<Page> = driven.iter().map(|run| page(session, run, true)).collect();
-    let mut exit = pages.iter().fold(Exit::Done, |exit, page| exit.worse(page.standing.exit()));
+    let mut exit = pages
+        .iter()
+        .fold(Exit::Done, |exit, page| exit.worse(page.standing.exit()));
     let mut error = how.err();
     match ended {
         Ok(Left::Still(found)) => error = error.or(Some(found)),
@@ -103,7 +106,11 @@ enum Left {
     Still(Error),
 }
 
-async fn follow(session: &Session, subject: &Subject, changed: &Arc<Notify>) -> Result<Driven, Error> {
+async fn follow(
+    session: &Session,
+    subject: &Subject,
+    changed: &Arc<Notify>,
+) -> Result<Driven, Error> {
     let state = session.state(subject).await?;
     let job = session.coding.job(&state)?;
     let run = job.run_id.clone();
@@ -115,7 +122,13 @@ async fn follow(session: &Session, subject: &Subject, changed: &Arc<Notify>) -> 
             changed.notify_one();
         }
     });
-    Ok(Driven { subject: subject.clone(), job, states, left: None, moved: Instant::now() })
+    Ok(Driven {
+        subject: subject.clone(),
+        job,
+        states,
+        left: None,
+        moved: Instant::now(),
+    })
 }
 
 async fn watch_over(
@@ -147,7 +160,10 @@ async fn watch_over(
                 () = signals.next() => return Ok(Left::Signal),
             }
         }
-        if driven.iter().all(|run| run.left.is_some_and(|standing| is_final(standing, asking))) {
+        if driven
+            .iter()
+            .all(|run| run.left.is_some_and(|standing| is_final(standing, asking)))
+        {
             return Ok(Left::All);
         }
         if let Some(still) = standing_still(driven) {
@@ -157,6 +173,7 @@ async fn watch_over(
             () = changed.notified() => {}
             () = tokio::time::sleep(TICK) => {}
             () = signals.next() => return Ok(Left::Signal),
+            error = session.coding.trouble() => return Ok(Left::Still(error)),
         }
     }
 }
@@ -186,7 +203,10 @@ async fn step(
             let published = publish_pending(session).await?;
             run.left = Some(page.standing);
             // What another run's branch met with is said when that run is resumed.
-            if let Some((_, result)) = published.into_iter().find(|(subject, _)| *subject == run.subject) {
+            if let Some((_, result)) = published
+                .into_iter()
+                .find(|(subject, _)| *subject == run.subject)
+            {
                 result?;
             }
         }
@@ -203,16 +223,40 @@ async fn step(
     Ok(())
 }
 
+/// Why a run cannot move: the store failed since it last did, or nothing happens and nothing is in flight.
 fn standing_still(driven: &[Driven]) -> Option<Error> {
-    let stuck = driven.iter().find(|run| {
-        let state = run.states.borrow();
-        let in_flight = state.attempts.values().any(|attempt| attempt.status == aiws::record::AttemptStatus::Dispatched);
-        run.left.is_none() && !in_flight && run.moved.elapsed() > STILL
-    })?;
-    let run = &stuck.job.run_id;
-    Some(notes::last_refusal().unwrap_or_else(|| {
-        Error::new(Code::InternalStore, format!("run {run} does not move and nothing says why; look at praxis log {run}"))
-    }))
+    let refused = notes::last_refusal();
+    driven
+        .iter()
+        .filter(|run| run.left.is_none())
+        .find_map(|run| {
+            let since = refused
+                .as_ref()
+                .filter(|(at, _)| *at > run.moved)
+                .map(|(_, error)| error.clone());
+            if let Some(error) = since
+                .as_ref()
+                .filter(|error| error.code().stage() == Stage::Store)
+            {
+                return Some(error.clone());
+            }
+            let state = run.states.borrow();
+            let in_flight = state
+                .attempts
+                .values()
+                .any(|attempt| attempt.status == aiws::record::AttemptStatus::Dispatched);
+            let still = !in_flight && run.moved.elapsed() > STILL;
+            let run = &run.job.run_id;
+            let unsaid = || {
+                Error::new(
+                    Code::InternalStore,
+                    format!(
+                        "run {run} does not move and nothing says why; look at praxis log {run}"
+                    ),
+                )
+            };
+            still.then(|| since.unwrap_or_else(unsaid))
+        })
 }
 
 /// What became of the branch of each run that completed and was not published before.
@@ -262,13 +306,20 @@ async fn publish_run(session: &Session, subject: &Subject) -> Result<(), Error> 
     let (subject, artifacts) = (subject.clone(), Arc::clone(&session.artifacts));
     let workspace = session.coding.workspace(&job);
     let done = tokio::task::spawn_blocking(move || {
-        let events = journal.stream(&subject.stream()).map_err(|error| Error::new(error.code(), error.to_string()))?;
+        let events = journal
+            .stream(&subject.stream())
+            .map_err(|error| Error::new(error.code(), error.to_string()))?;
         let accepted = Accepted::of(&state, &events)?;
         let patch = praxis_artifacts::read_verified(artifacts.as_ref(), &accepted.patch, 0);
         let patch = patch.map_err(|error| Error::new(error.code(), error.to_string()))?;
         publish(&workspace, &job, &accepted, &patch).map(drop)
     });
-    done.await.unwrap_or_else(|_| Err(Error::new(Code::ActorLost, "publishing stopped before it was done; praxis resume tries again")))
+    done.await.unwrap_or_else(|_| {
+        Err(Error::new(
+            Code::ActorLost,
+            "publishing stopped before it was done; praxis resume tries again",
+        ))
+    })
 }
 
 /// A page from what is published now. `closed` says that no owner is left.
@@ -281,12 +332,20 @@ fn page(session: &Session, run: &Driven, closed: bool) -> Page {
     let account: Option<AccountRow> = journal.view().account(&cost_account(&run.subject)).cloned();
     // What cannot be read now only makes the page say less.
     let events = journal.stream(&run.subject.stream()).unwrap_or_default();
-    Page::of(&state, &run.job, &History::of(&events), account.as_ref(), now_ms())
+    Page::of(
+        &state,
+        &run.job,
+        &History::of(&events),
+        account.as_ref(),
+        now_ms(),
+    )
 }
 
 /// Lets what is in flight finish; a second signal stops it.
 async fn drain_or_stop(session: &Session) -> Result<(), Error> {
-    eprintln!("stopping: an agent that runs now may finish; Ctrl-C again stops it at once, and praxis resume goes on");
+    eprintln!(
+        "stopping: an agent that runs now may finish; Ctrl-C again stops it at once, and praxis resume goes on"
+    );
     let mut signals = Signals::new()?;
     tokio::select! {
         drained = session.close(Shutdown::Drain) => drained,
@@ -303,7 +362,9 @@ struct Signals {
 impl Signals {
     fn new() -> Result<Self, Error> {
         use tokio::signal::unix::{SignalKind, signal};
-        let failed = |error: std::io::Error| Error::new(Code::StoreIo, format!("signals cannot be watched: {error}"));
+        let failed = |error: std::io::Error| {
+            Error::new(Code::StoreIo, format!("signals cannot be watched: {error}"))
+        };
         Ok(Self {
             interrupt: signal(SignalKind::interrupt()).map_err(failed)?,
             terminate: signal(SignalKind::terminate()).map_err(failed)?,
@@ -326,14 +387,21 @@ impl Signals {
 pub fn require_environment(jobs: &[Arc<Job>]) -> Result<(), Error> {
     let mut missing: BTreeMap<&str, &Job> = BTreeMap::new();
     for job in jobs {
-        for name in job.environment.iter().filter(|name| std::env::var_os(name).is_none()) {
+        for name in job
+            .environment
+            .iter()
+            .filter(|name| std::env::var_os(name).is_none())
+        {
             missing.insert(name, job);
         }
     }
     match missing.into_iter().next() {
         None => Ok(()),
         Some((name, job)) => {
-            let message = format!("run {} lets the variable {name} through, and it is not set here; set it: export {name}=...", job.run_id);
+            let message = format!(
+                "run {} lets the variable {name} through, and it is not set here; set it: export {name}=...",
+                job.run_id
+            );
             Err(Error::new(Code::Usage, message))
         }
     }

@@ -14,8 +14,8 @@ use aiws::object;
 use aiws::record::ActorKind;
 use praxis_artifacts::ArtifactProvider;
 use praxis_engine::{
-    Adapter, Capability, Engine, EngineError, Host, IntentRequest, Options, Ports, Program, Response, Shutdown, SystemClock,
-    SystemEntropy,
+    Adapter, Capability, Engine, EngineError, Host, IntentRequest, Options, Ports, Program,
+    Response, Shutdown, SystemClock, SystemEntropy,
 };
 use praxis_model::command::{ActivateGraph, Body, Intent};
 use praxis_model::run::RunState;
@@ -50,15 +50,27 @@ impl Session {
     pub async fn open(path: &Path, driven: Driven) -> Result<Self, Error> {
         // Whether it is a store at all is for the journal to say, before anything is made in the directory.
         if !path.join("praxis-store.json").exists() {
-            store::open_for_reading(path)?.close().map_err(|error| store::of_store(path, &error))?;
+            store::open_for_reading(path)?
+                .close()
+                .map_err(|error| store::of_store(path, &error))?;
         }
         let artifacts = store::artifacts(path)?;
         let coding = Arc::new(Coding::new(path.to_owned(), Arc::clone(&artifacts), driven));
         let mut adapters: BTreeMap<String, Arc<dyn Adapter>> = BTreeMap::new();
-        adapters.insert(AGENT.to_owned(), Arc::new(AgentAdapter(Arc::clone(&coding))));
-        adapters.insert(CHECK.to_owned(), Arc::new(CheckAdapter(Arc::clone(&coding))));
+        adapters.insert(
+            AGENT.to_owned(),
+            Arc::new(AgentAdapter(Arc::clone(&coding))),
+        );
+        adapters.insert(
+            CHECK.to_owned(),
+            Arc::new(CheckAdapter(Arc::clone(&coding))),
+        );
         let program: Arc<dyn Program> = Arc::clone(&coding) as Arc<dyn Program>;
-        let options = Options { adapters, program: Some(program), ..Options::default() };
+        let options = Options {
+            adapters,
+            program: Some(program),
+            ..Options::default()
+        };
         let ports = Ports {
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
@@ -67,7 +79,13 @@ impl Session {
         };
         let opened = Engine::open(path, options, ports).await;
         let (engine, host) = opened.map_err(|error| of_engine(path, &error))?;
-        let session = Self { engine, host, coding, artifacts, path: path.to_owned() };
+        let session = Self {
+            engine,
+            host,
+            coding,
+            artifacts,
+            path: path.to_owned(),
+        };
         session.require_writable()?;
         Ok(session)
     }
@@ -102,7 +120,11 @@ impl Session {
     /// A person who decided, at a terminal or in advance.
     #[must_use]
     pub fn decided(&self, actor: &ActorId, in_advance: bool, decision: &str) -> Capability {
-        self.person(actor, if in_advance { IN_ADVANCE } else { AT_TERMINAL }, decision)
+        self.person(
+            actor,
+            if in_advance { IN_ADVANCE } else { AT_TERMINAL },
+            decision,
+        )
     }
 
     fn person(&self, actor: &ActorId, class: &str, decision: &str) -> Capability {
@@ -112,7 +134,8 @@ impl Session {
             "process": std::process::id().to_string(),
             "terminal": crate::prompt::at_terminal(),
         };
-        self.host.capability(actor.clone(), ActorKind::Human, class, evidence)
+        self.host
+            .capability(actor.clone(), ActorKind::Human, class, evidence)
     }
 
     /// Opens the job's mission, admits its run and pins its graph; what a kill left undone of that is done.
@@ -125,14 +148,24 @@ impl Session {
         let (mission, run) = (&job.mission_id, &job.run_id);
         job.store(self.artifacts.as_ref())?;
         // Fixed request ids: what was done before is answered with its first result.
-        self.engine.open_mission(&person, &RequestId::new("open")?, job.contract()?, job.config()?).await?;
-        self.engine.start_run(&person, mission, &RequestId::new("start")?, run.clone()).await?;
+        self.engine
+            .open_mission(
+                &person,
+                &RequestId::new("open")?,
+                job.contract()?,
+                job.config()?,
+            )
+            .await?;
+        self.engine
+            .start_run(&person, mission, &RequestId::new("start")?, run.clone())
+            .await?;
         let body = Body::ActivateGraph(ActivateGraph {
             run_id: run.clone(),
             owner_epoch: Dec::ZERO,
             graph: graph(job.corrections())?,
         });
-        self.submit(&person, mission, run, "activate", Intent::Command { body }).await?;
+        self.submit(&person, mission, run, "activate", Intent::Command { body })
+            .await?;
         Ok(())
     }
 
@@ -164,11 +197,28 @@ impl Session {
     ///
     /// The code of the stage that refuses.
     pub async fn record_verification(&self, state: &RunState) -> Result<(), Error> {
-        let Some(body) = verification(state)? else { return Ok(()) };
+        let Some(body) = verification(state)? else {
+            return Ok(());
+        };
         let (mission, run) = (state.subject.mission_id.clone(), body.run_id.clone());
         let request = format!("verify:{}", body.assessment_id);
-        let rule = self.host.capability(ActorId::new("rule:check-passed")?, ActorKind::Rule, CHECK_PASSED, Value::Null);
-        self.submit(&rule, &mission, &run, &request, Intent::Command { body: Body::Verify(body) }).await.map(drop)
+        let rule = self.host.capability(
+            ActorId::new("rule:check-passed")?,
+            ActorKind::Rule,
+            CHECK_PASSED,
+            Value::Null,
+        );
+        self.submit(
+            &rule,
+            &mission,
+            &run,
+            &request,
+            Intent::Command {
+                body: Body::Verify(body),
+            },
+        )
+        .await
+        .map(drop)
     }
 
     /// A run's current state.
@@ -177,7 +227,10 @@ impl Session {
     ///
     /// As the engine's.
     pub async fn state(&self, subject: &Subject) -> Result<Arc<RunState>, Error> {
-        let run = subject.run_id.as_ref().ok_or_else(|| Error::new(Code::RunNotFound, "expected a run, found a mission"))?;
+        let run = subject
+            .run_id
+            .as_ref()
+            .ok_or_else(|| Error::new(Code::RunNotFound, "expected a run, found a mission"))?;
         self.engine.run_state(&subject.mission_id, run).await
     }
 
@@ -187,7 +240,10 @@ impl Session {
     ///
     /// A store code where the store could not be closed cleanly.
     pub async fn close(&self, how: Shutdown) -> Result<(), Error> {
-        self.engine.shutdown(how).await.map_err(|error| of_engine(&self.path, &error))
+        self.engine
+            .shutdown(how)
+            .await
+            .map_err(|error| of_engine(&self.path, &error))
     }
 }
 
@@ -210,7 +266,9 @@ pub fn login() -> Result<ActorId, Error> {
         (fields.nth(1)? == uid).then(|| name.to_owned())
     });
     // A login that the machine has no name for is still one login.
-    let name = name.filter(|name| !name.is_empty() && name.len() <= 64).unwrap_or_else(|| format!("uid-{uid}"));
+    let name = name
+        .filter(|name| !name.is_empty() && name.len() <= 64)
+        .unwrap_or_else(|| format!("uid-{uid}"));
     ActorId::new(name)
 }
 
@@ -220,11 +278,15 @@ pub fn login() -> Result<ActorId, Error> {
 ///
 /// `USAGE` for an empty or overlong name, one with controls, or one that only the engine bears.
 pub fn named(option: &str, name: &str) -> Result<ActorId, Error> {
-    let plain = !name.trim().is_empty() && name.chars().count() <= 128 && crate::render::escape::line(name) == name;
+    let plain = !name.trim().is_empty()
+        && name.chars().count() <= 128
+        && crate::render::escape::line(name) == name;
     if plain && !name.starts_with("system:") {
         return ActorId::new(name);
     }
-    let message = format!("{option}: expected a name of 1 to 128 plain characters that is no system principal");
+    let message = format!(
+        "{option}: expected a name of 1 to 128 plain characters that is no system principal"
+    );
     Err(Error::new(Code::Usage, message))
 }
 
@@ -237,9 +299,16 @@ pub fn random_name() -> Result<String, Error> {
     use praxis_engine::Entropy;
     const LETTERS: &[u8] = b"23456789abcdefghjkmnpqrstuvwxyz";
     let mut bytes = [0u8; 8];
-    let failed = |error: std::io::Error| Error::new(Code::StoreIo, format!("no entropy for a new name: {error}"));
+    let failed = |error: std::io::Error| {
+        Error::new(Code::StoreIo, format!("no entropy for a new name: {error}"))
+    };
     SystemEntropy.fill(&mut bytes).map_err(failed)?;
-    let letter = |byte: &u8| LETTERS.get(usize::from(*byte) % LETTERS.len()).copied().map_or('x', char::from);
+    let letter = |byte: &u8| {
+        LETTERS
+            .get(usize::from(*byte) % LETTERS.len())
+            .copied()
+            .map_or('x', char::from)
+    };
     Ok(bytes.iter().map(letter).collect())
 }
 
@@ -256,8 +325,10 @@ pub fn pretty(value: &Value, indent: usize) -> String {
     let pad = " ".repeat(indent);
     match value {
         Value::Object(members) if !members.is_empty() => {
-            let lines: Vec<String> =
-                members.iter().map(|(key, value)| format!("{pad}  {key}: {}", pretty(value, indent + 2))).collect();
+            let lines: Vec<String> = members
+                .iter()
+                .map(|(key, value)| format!("{pad}  {key}: {}", pretty(value, indent + 2)))
+                .collect();
             format!("\n{}", lines.join("\n"))
         }
         Value::String(text) => crate::render::escape::line(text),
@@ -273,7 +344,11 @@ mod tests {
     fn names_of_people_are_plain_and_not_the_engines() {
         assert_eq!(named("--as", "alice").unwrap().as_str(), "alice");
         for bad in ["", " ", "a\nb", "\u{202e}a", "system:engine"] {
-            assert_eq!(named("--as", bad).unwrap_err().code(), Code::Usage, "{bad:?}");
+            assert_eq!(
+                named("--as", bad).unwrap_err().code(),
+                Code::Usage,
+                "{bad:?}"
+            );
         }
         assert!(named("--as", &"x".repeat(129)).is_err());
     }

@@ -31,14 +31,24 @@ pub fn location(named: Option<&Path>) -> Result<PathBuf, Error> {
         Some(path) => path.to_owned(),
         None => state_home()?.join("praxis"),
     };
-    std::path::absolute(&path).map_err(|error| Error::new(Code::Usage, format!("--store {}: {error}", path.display())))
+    std::path::absolute(&path)
+        .map_err(|error| Error::new(Code::Usage, format!("--store {}: {error}", path.display())))
 }
 
 fn state_home() -> Result<PathBuf, Error> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     absolute("XDG_STATE_HOME")
         .or_else(|| Some(absolute("HOME")?.join(".local/state")))
-        .ok_or_else(|| Error::new(Code::Usage, "expected a home directory for the store, found none; name one with --store DIR"))
+        .ok_or_else(|| {
+            Error::new(
+                Code::Usage,
+                "expected a home directory for the store, found none; name one with --store DIR",
+            )
+        })
 }
 
 /// Makes the store unless there is one.
@@ -53,7 +63,8 @@ pub fn create_if_missing(path: &Path) -> Result<(), Error> {
     if let Some(parent) = path.parent() {
         private_dir(parent)?;
     }
-    let journal = Journal::create(path, &Options::default()).map_err(|error| of_store(path, &error))?;
+    let journal =
+        Journal::create(path, &Options::default()).map_err(|error| of_store(path, &error))?;
     journal.close().map_err(|error| of_store(path, &error))
 }
 
@@ -63,7 +74,8 @@ pub fn create_if_missing(path: &Path) -> Result<(), Error> {
 ///
 /// A store code when the directory cannot be used.
 pub fn artifacts(path: &Path) -> Result<Arc<dyn ArtifactProvider>, Error> {
-    let opened = FileArtifacts::open(&path.join("artifacts")).map_err(|error| Error::new(error.code(), error.to_string()))?;
+    let opened = FileArtifacts::open(&path.join("artifacts"))
+        .map_err(|error| Error::new(error.code(), error.to_string()))?;
     Ok(Arc::new(opened))
 }
 
@@ -103,7 +115,11 @@ impl Reader {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let journal = open_for_reading(path)?;
         let artifacts = artifacts(path)?;
-        Ok(Self { path: path.to_owned(), journal, artifacts })
+        Ok(Self {
+            path: path.to_owned(),
+            journal,
+            artifacts,
+        })
     }
 
     /// The runs of the store, oldest first.
@@ -137,7 +153,12 @@ impl Reader {
         let (state, events) = fold(&self.journal, subject)?;
         let job = Job::load(&state.contract, self.artifacts.as_ref())?;
         let account = self.journal.view().account(&cost_account(subject)).cloned();
-        Ok(Run { state, events, job, account })
+        Ok(Run {
+            state,
+            events,
+            job,
+            account,
+        })
     }
 
     /// The job of a mission whose run was not admitted yet.
@@ -146,13 +167,22 @@ impl Reader {
     ///
     /// As [`Reader::load`].
     pub fn job_of(&self, mission: &MissionId) -> Result<Job, Error> {
-        let events = self.journal.stream(&Subject::mission(mission.clone()).stream());
+        let events = self
+            .journal
+            .stream(&Subject::mission(mission.clone()).stream());
         let events = events.map_err(|error| Error::new(error.code(), error.to_string()))?;
-        let opened = events.iter().find_map(|sealed| match &sealed.event.command {
-            Body::OpenMission(body) => Some(&body.contract),
-            _ => None,
-        });
-        let contract = opened.ok_or_else(|| Error::new(Code::StoreCorrupt, "expected the mission's contract, found none"))?;
+        let opened = events
+            .iter()
+            .find_map(|sealed| match &sealed.event.command {
+                Body::OpenMission(body) => Some(&body.contract),
+                _ => None,
+            });
+        let contract = opened.ok_or_else(|| {
+            Error::new(
+                Code::StoreCorrupt,
+                "expected the mission's contract, found none",
+            )
+        })?;
         Job::load(contract, self.artifacts.as_ref())
     }
 
@@ -171,7 +201,13 @@ impl Run {
     /// Its page. Nobody runs it now, so a dispatched attempt is one that nobody knows the outcome of.
     #[must_use]
     pub fn page(&self, now_ms: u64) -> Page {
-        Page::of(&orphaned(&self.state), &self.job, &History::of(&self.events), self.account.as_ref(), now_ms)
+        Page::of(
+            &orphaned(&self.state),
+            &self.job,
+            &History::of(&self.events),
+            self.account.as_ref(),
+            now_ms,
+        )
     }
 }
 
@@ -179,11 +215,19 @@ impl Run {
 #[must_use]
 pub fn orphaned(state: &RunState) -> RunState {
     let mut state = state.clone();
-    let dispatched = |attempt: &aiws::record::Attempt| attempt.status == aiws::record::AttemptStatus::Dispatched;
-    let in_flight: Vec<_> = state.attempts.values().filter(|attempt| dispatched(attempt)).cloned().collect();
+    let dispatched =
+        |attempt: &aiws::record::Attempt| attempt.status == aiws::record::AttemptStatus::Dispatched;
+    let in_flight: Vec<_> = state
+        .attempts
+        .values()
+        .filter(|attempt| dispatched(attempt))
+        .cloned()
+        .collect();
     for mut attempt in in_flight {
         attempt.status = aiws::record::AttemptStatus::Unknown;
-        state.attempts.insert_mut(attempt.attempt_id.clone(), attempt);
+        state
+            .attempts
+            .insert_mut(attempt.attempt_id.clone(), attempt);
     }
     state
 }
@@ -194,7 +238,10 @@ pub fn orphaned(state: &RunState) -> RunState {
 ///
 /// A store code.
 pub fn open_for_reading(path: &Path) -> Result<Journal, Error> {
-    let options = Options { read_only: true, ..Options::default() };
+    let options = Options {
+        read_only: true,
+        ..Options::default()
+    };
     Journal::open(path, &options).map_err(|error| of_store(path, &error))
 }
 
@@ -206,10 +253,15 @@ pub fn open_for_reading(path: &Path) -> Result<Journal, Error> {
 pub fn runs_of(journal: &Journal) -> Result<Vec<Subject>, Error> {
     let view = journal.view();
     let mut runs: Vec<(u64, Subject)> = Vec::new();
-    for (key, row) in view.registers().filter(|(key, _)| key.kind == RegisterKind::RunAdmission) {
+    for (key, row) in view
+        .registers()
+        .filter(|(key, _)| key.kind == RegisterKind::RunAdmission)
+    {
         let subject = Subject::run(key.mission_id.clone(), RunId::from(key.key.clone()));
         // The admitting event's own place in the log is the order in which runs began.
-        let began = view.head(&Subject::mission(key.mission_id.clone()).stream()).map_or(0, |head| head.sequence);
+        let began = view
+            .head(&Subject::mission(key.mission_id.clone()).stream())
+            .map_or(0, |head| head.sequence);
         let _ = row;
         runs.push((began, subject));
     }
@@ -220,8 +272,14 @@ pub fn runs_of(journal: &Journal) -> Result<Vec<Subject>, Error> {
 /// Whether a run has not ended.
 #[must_use]
 pub fn is_live(journal: &Journal, subject: &Subject) -> bool {
-    let Some(run_id) = &subject.run_id else { return false };
-    let key = RegisterKey { mission_id: subject.mission_id.clone(), kind: RegisterKind::RunOutcome, key: run_id.as_id() };
+    let Some(run_id) = &subject.run_id else {
+        return false;
+    };
+    let key = RegisterKey {
+        mission_id: subject.mission_id.clone(),
+        kind: RegisterKind::RunOutcome,
+        key: run_id.as_id(),
+    };
     journal.view().register(&key).is_none()
 }
 
@@ -230,8 +288,13 @@ pub fn is_live(journal: &Journal, subject: &Subject) -> bool {
 pub fn unstarted_missions(journal: &Journal) -> Vec<MissionId> {
     let view = journal.view();
     let of_kind = |kind: RegisterKind| view.registers().filter(move |(key, _)| key.kind == kind);
-    let started = |mission: &MissionId| of_kind(RegisterKind::RunAdmission).any(|(key, _)| key.mission_id == *mission);
-    of_kind(RegisterKind::Contract).map(|(key, _)| key.mission_id.clone()).filter(|mission| !started(mission)).collect()
+    let started = |mission: &MissionId| {
+        of_kind(RegisterKind::RunAdmission).any(|(key, _)| key.mission_id == *mission)
+    };
+    of_kind(RegisterKind::Contract)
+        .map(|(key, _)| key.mission_id.clone())
+        .filter(|mission| !started(mission))
+        .collect()
 }
 
 /// The run of this name or of an unambiguous beginning of it.
@@ -240,48 +303,79 @@ pub fn unstarted_missions(journal: &Journal) -> Vec<MissionId> {
 ///
 /// `RUN_NOT_FOUND` or `RUN_AMBIGUOUS`, naming what there is.
 pub fn pick(runs: &[Subject], named: &str) -> Result<Subject, Error> {
-    let name = |subject: &Subject| subject.run_id.as_ref().map(ToString::to_string).unwrap_or_default();
+    let name = |subject: &Subject| {
+        subject
+            .run_id
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default()
+    };
     if let Some(exact) = runs.iter().find(|subject| name(subject) == named) {
         return Ok(exact.clone());
     }
-    let fitting: Vec<&Subject> = runs.iter().filter(|subject| !named.is_empty() && name(subject).starts_with(named)).collect();
+    let fitting: Vec<&Subject> = runs
+        .iter()
+        .filter(|subject| !named.is_empty() && name(subject).starts_with(named))
+        .collect();
     let shown = crate::render::escape::line(named);
     match fitting.as_slice() {
         [one] => Ok((*one).clone()),
         [] if runs.is_empty() => Err(none_yet()),
         [] => {
             let latest: Vec<String> = runs.iter().rev().take(5).map(name).collect();
-            let message = format!("expected a run of the store, found {shown}; the latest ones are {}", latest.join(", "));
+            let message = format!(
+                "expected a run of the store, found {shown}; the latest ones are {}",
+                latest.join(", ")
+            );
             Err(Error::new(Code::RunNotFound, message))
         }
         several => {
-            let names: Vec<String> = several.iter().take(5).map(|subject| name(subject)).collect();
-            let message = format!("{shown} is the beginning of {} runs: {}", several.len(), names.join(", "));
+            let names: Vec<String> = several
+                .iter()
+                .take(5)
+                .map(|subject| name(subject))
+                .collect();
+            let message = format!(
+                "{shown} is the beginning of {} runs: {}",
+                several.len(),
+                names.join(", ")
+            );
             Err(Error::new(Code::RunAmbiguous, message))
         }
     }
 }
 
 fn none_yet() -> Error {
-    Error::new(Code::RunNotFound, "the store has no run yet; start one with praxis code")
+    Error::new(
+        Code::RunNotFound,
+        "the store has no run yet; start one with praxis code",
+    )
 }
 
 /// Folds a run from its events.
 fn fold(journal: &Journal, subject: &Subject) -> Result<(RunState, Vec<Sealed>), Error> {
     let failed = |error: StoreError| Error::new(error.code(), error.to_string());
-    let mission = journal.stream(&Subject::mission(subject.mission_id.clone()).stream()).map_err(failed)?;
+    let mission = journal
+        .stream(&Subject::mission(subject.mission_id.clone()).stream())
+        .map_err(failed)?;
     let admitting = mission.iter().find(|sealed| match &sealed.event.command {
         Body::StartRun(body) => Some(&body.run_id) == subject.run_id.as_ref(),
         _ => false,
     });
     let Some(admitting) = admitting else {
-        return Err(Error::new(Code::StoreCorrupt, "expected the event that admitted the run, found none; run praxis verify"));
+        return Err(Error::new(
+            Code::StoreCorrupt,
+            "expected the event that admitted the run, found none; run praxis verify",
+        ));
     };
-    let illegal = |what: String| Error::new(Code::StoreCorrupt, format!("{what}; run praxis verify"));
-    let mut state = RunState::admitted(&admitting.event, &admitting.hash).map_err(|error| illegal(error.to_string()))?;
+    let illegal =
+        |what: String| Error::new(Code::StoreCorrupt, format!("{what}; run praxis verify"));
+    let mut state = RunState::admitted(&admitting.event, &admitting.hash)
+        .map_err(|error| illegal(error.to_string()))?;
     let events = journal.stream(&subject.stream()).map_err(failed)?;
     for sealed in &events {
-        state = praxis_model::evolve::run(state, &sealed.event, &sealed.hash).map_err(|error| illegal(error.to_string()))?;
+        state = praxis_model::evolve::run(state, &sealed.event, &sealed.hash)
+            .map_err(|error| illegal(error.to_string()))?;
     }
     Ok((state, events))
 }
@@ -293,15 +387,34 @@ fn fold(journal: &Journal, subject: &Subject) -> Result<(RunState, Vec<Sealed>),
 /// The given code, naming the path and what is wrong.
 pub fn read_bounded(path: &Path, bound: u64, code: Code) -> Result<Vec<u8>, Error> {
     use std::io::Read;
-    let failed = |error: &std::io::Error| Error::new(code, format!("expected a readable file, {}: {error}", path.display()));
+    let failed = |error: &std::io::Error| {
+        Error::new(
+            code,
+            format!("expected a readable file, {}: {error}", path.display()),
+        )
+    };
     let file = std::fs::File::open(path).map_err(|error| failed(&error))?;
     if !file.metadata().map_err(|error| failed(&error))?.is_file() {
-        return Err(Error::new(code, format!("expected a regular file, found something else at {}", path.display())));
+        return Err(Error::new(
+            code,
+            format!(
+                "expected a regular file, found something else at {}",
+                path.display()
+            ),
+        ));
     }
     let mut bytes = Vec::new();
-    file.take(bound + 1).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
+    file.take(bound + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| failed(&error))?;
     if bytes.len() as u64 > bound {
-        return Err(Error::new(code, format!("expected at most {bound} bytes, found more in {}", path.display())));
+        return Err(Error::new(
+            code,
+            format!(
+                "expected at most {bound} bytes, found more in {}",
+                path.display()
+            ),
+        ));
     }
     Ok(bytes)
 }
@@ -316,8 +429,15 @@ pub fn write_private(path: &Path, bytes: &[u8], replace: bool) -> Result<(), Err
     use std::os::unix::fs::OpenOptionsExt;
     let mut options = std::fs::OpenOptions::new();
     options.write(true).mode(0o600);
-    if replace { options.create(true).truncate(true) } else { options.create_new(true) };
-    options.open(path).and_then(|mut file| file.write_all(bytes)).map_err(|error| io(path, &error))
+    if replace {
+        options.create(true).truncate(true)
+    } else {
+        options.create_new(true)
+    };
+    options
+        .open(path)
+        .and_then(|mut file| file.write_all(bytes))
+        .map_err(|error| io(path, &error))
 }
 
 #[cfg(test)]
@@ -332,7 +452,11 @@ mod tests {
     fn a_run_is_found_by_an_unambiguous_beginning() {
         let runs = [run("r-abc"), run("r-abd"), run("r-ab")];
         assert_eq!(pick(&runs, "r-abc").unwrap(), run("r-abc"));
-        assert_eq!(pick(&runs, "r-ab").unwrap(), run("r-ab"), "an exact name wins");
+        assert_eq!(
+            pick(&runs, "r-ab").unwrap(),
+            run("r-ab"),
+            "an exact name wins"
+        );
         assert_eq!(pick(&runs, "r-a").unwrap_err().code(), Code::RunAmbiguous);
         assert_eq!(pick(&runs, "x").unwrap_err().code(), Code::RunNotFound);
         assert_eq!(pick(&runs, "").unwrap_err().code(), Code::RunNotFound);

@@ -22,12 +22,29 @@ fn a_task_goes_through_the_whole_flow() {
     assert_eq!(world.stages(), ["plan", "implement", "correct"]);
     let page = world.json(&["show"]);
     assert_eq!(text(&page, "/standing"), "ACCEPTED");
-    assert_eq!((text(&page, "/spend/spent"), text(&page, "/spend/reserved")), ("3", "0"));
-    let done: Vec<String> =
-        dispositions(&page).into_iter().filter(|(_, status)| status == "COMPLETED").map(|(node, _)| node).collect();
+    assert_eq!(
+        (text(&page, "/spend/spent"), text(&page, "/spend/reserved")),
+        ("3", "0")
+    );
+    let done: Vec<String> = dispositions(&page)
+        .into_iter()
+        .filter(|(_, status)| status == "COMPLETED")
+        .map(|(node, _)| node)
+        .collect();
     let expected = [
-        "plan", "approve", "implement", "check-0", "decide-0", "correct-1", "check-1", "decide-1", "passed-1", "result",
-        "verify", "accept", "end",
+        "plan",
+        "approve",
+        "implement",
+        "check-0",
+        "decide-0",
+        "correct-1",
+        "check-1",
+        "decide-1",
+        "passed-1",
+        "result",
+        "verify",
+        "accept",
+        "end",
     ];
     assert_eq!(done, expected);
     let log = world.json(&["log"]);
@@ -36,7 +53,9 @@ fn a_task_goes_through_the_whole_flow() {
         .and_then(Value::as_array)
         .unwrap()
         .iter()
-        .filter(|event| ["approve", "verify", "accept", "completeRun"].contains(&text(event, "/type")))
+        .filter(|event| {
+            ["approve", "verify", "accept", "completeRun"].contains(&text(event, "/type"))
+        })
         .map(|event| text(event, "/type"))
         .collect();
     assert_eq!(order, ["approve", "verify", "accept", "completeRun"]);
@@ -47,11 +66,22 @@ fn an_approval_in_advance_is_shown_as_such() {
     let world = World::new(AGENT);
     called(&mut world.code(APPROVED));
     let page = world.verb(&["show"]).out;
-    assert!(page.contains("approved in advance as tester, plan not shown"), "{page}");
+    assert!(
+        page.contains("approved in advance as tester, plan not shown"),
+        "{page}"
+    );
     let log = world.json(&["log"]);
-    let approve = log.get("events").and_then(Value::as_array).unwrap().iter().find(|event| text(event, "/type") == "approve");
+    let approve = log
+        .get("events")
+        .and_then(Value::as_array)
+        .unwrap()
+        .iter()
+        .find(|event| text(event, "/type") == "approve");
     let approve = approve.unwrap();
-    assert_eq!((text(approve, "/decisionClass"), text(approve, "/actorKind")), ("IN_ADVANCE", "HUMAN"));
+    assert_eq!(
+        (text(approve, "/decisionClass"), text(approve, "/actorKind")),
+        ("IN_ADVANCE", "HUMAN")
+    );
     assert_eq!(text(approve, "/actorId"), "tester");
 }
 
@@ -62,7 +92,14 @@ fn only_the_result_branch_changes_in_the_repository() {
     let hooks = world.repo.join(".git/hooks");
     fs::create_dir_all(&hooks).unwrap();
     let proof = world.dir.path().join("hook-ran");
-    for hook in ["post-checkout", "reference-transaction", "post-commit", "pre-receive", "update", "post-index-change"] {
+    for hook in [
+        "post-checkout",
+        "reference-transaction",
+        "post-commit",
+        "pre-receive",
+        "update",
+        "post-index-change",
+    ] {
         let path = hooks.join(hook);
         fs::write(&path, format!("#!/bin/sh\ntouch {}\n", proof.display())).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -71,7 +108,9 @@ fn only_the_result_branch_changes_in_the_repository() {
     let head = world.git(&["symbolic-ref", "HEAD"]);
     let skip = |path: &std::path::Path| {
         let name = path.strip_prefix(&world.repo).unwrap_or(path);
-        name.starts_with(".git/objects") || name.starts_with(".git/refs/heads/praxis") || name.starts_with(".git/logs")
+        name.starts_with(".git/objects")
+            || name.starts_with(".git/refs/heads/praxis")
+            || name.starts_with(".git/logs")
     };
     let before = files(&world.repo, &skip);
     let ran = called(&mut world.code(APPROVED));
@@ -81,13 +120,23 @@ fn only_the_result_branch_changes_in_the_repository() {
     assert_eq!(world.git(&["symbolic-ref", "HEAD"]), head);
     let page = world.json(&["show"]);
     let branch = format!("refs/heads/{}", text(&page, "/branch"));
-    let new: Vec<String> = world.git(&["for-each-ref", "--format=%(refname)"]).lines().map(str::to_owned).collect();
+    let new: Vec<String> = world
+        .git(&["for-each-ref", "--format=%(refname)"])
+        .lines()
+        .map(str::to_owned)
+        .collect();
     assert_eq!(new.len(), refs.lines().count() + 1);
     assert!(new.contains(&branch));
     assert_eq!(world.git(&["show", &format!("{branch}:a.txt")]), "good");
-    assert_eq!(world.git(&["rev-parse", &format!("{branch}^")]), world.git(&["rev-parse", "HEAD"]));
+    assert_eq!(
+        world.git(&["rev-parse", &format!("{branch}^")]),
+        world.git(&["rev-parse", "HEAD"])
+    );
     let message = world.git(&["log", "-1", "--format=%B%an", &branch]);
-    assert!(message.contains("make it good") && message.contains("Praxis-Accepted-By: tester"), "{message}");
+    assert!(
+        message.contains("make it good") && message.contains("Praxis-Accepted-By: tester"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -103,7 +152,11 @@ fn without_anybody_to_approve_it_exits_3_and_goes_on_later() {
     let resumed = world.verb(&["resume", "--approve-as", "later"]);
     assert_eq!(resumed.exit, Some(0), "{}", resumed.err);
     assert_eq!(world.stages(), ["plan", "implement", "correct"]);
-    assert_eq!(text(&world.json(&["show"]), "/epoch"), "1", "a clean end needs no recovery");
+    assert_eq!(
+        text(&world.json(&["show"]), "/epoch"),
+        "1",
+        "a clean end needs no recovery"
+    );
 }
 
 /// Exit 75 says that nothing was done: the same operation is tried again, and the account is not charged for it.
@@ -119,7 +172,10 @@ fn exit_75_is_tried_again_within_the_attempts() {
     let page = world.json(&["show"]);
     assert_eq!(text(&page, "/spend/spent"), "2");
     let nodes = page.get("nodes").and_then(Value::as_array).unwrap();
-    let implement = nodes.iter().find(|node| text(node, "/id") == "implement").unwrap();
+    let implement = nodes
+        .iter()
+        .find(|node| text(node, "/id") == "implement")
+        .unwrap();
     assert_eq!(text(implement, "/attempts"), "2");
 }
 
@@ -134,7 +190,11 @@ fn an_agent_that_never_does_anything_is_held_after_its_attempts() {
 
 #[test]
 fn a_plan_that_fails_ends_the_run() {
-    for (agent, word) in [("exit 3", "exit 3"), ("true", "there is none"), (": > \"$PRAXIS_OUTPUT_DIR/plan.md\"", "empty")] {
+    for (agent, word) in [
+        ("exit 3", "exit 3"),
+        ("true", "there is none"),
+        (": > \"$PRAXIS_OUTPUT_DIR/plan.md\"", "empty"),
+    ] {
         let world = World::new(agent);
         let ran = called(&mut world.code(APPROVED));
         assert_eq!(ran.exit, Some(4), "{agent}: {}{}", ran.out, ran.err);
@@ -152,7 +212,11 @@ fn a_last_failing_check_is_held() {
     let ran = called(&mut world.code(&["--approve-as", "tester", "--max-corrections", "0"]));
     assert_eq!(ran.exit, Some(3), "{}", ran.err);
     held(&world, "ATTEMPT_LIMIT");
-    assert!(ran.out.contains("ATTEMPT_LIMIT") && ran.out.contains("CANCEL"), "{}", ran.out);
+    assert!(
+        ran.out.contains("ATTEMPT_LIMIT") && ran.out.contains("CANCEL"),
+        "{}",
+        ran.out
+    );
     let page = world.verb(&["show"]).out;
     assert!(page.contains("last output of check-0"), "{page}");
     assert_eq!(world.git(&["for-each-ref", "refs/heads/praxis"]), "");
@@ -192,13 +256,26 @@ fn an_agent_that_runs_too_long_is_stopped_with_its_group() {
         *) echo good > a.txt; sh -c 'echo $$ > RECORD-child; exec sleep 600' & wait ;;
         esac"#;
     let world = World::new(agent);
-    let ran = called(&mut world.code(&["--approve-as", "tester", "--max-corrections", "0", "--timeout", "1"]));
+    let ran = called(&mut world.code(&[
+        "--approve-as",
+        "tester",
+        "--max-corrections",
+        "0",
+        "--timeout",
+        "1",
+    ]));
     assert_eq!(ran.exit, Some(3), "{}", ran.err);
     held(&world, "ATTEMPT_LIMIT");
     let page = world.verb(&["show"]).out;
     assert!(page.contains("ran into the time bound"), "{page}");
     let child = fs::read_to_string(world.record.with_file_name("record-child")).unwrap();
-    assert!(!std::path::Path::new("/proc").join(child.trim()).join("cwd").exists(), "the agent's child still runs");
+    assert!(
+        !std::path::Path::new("/proc")
+            .join(child.trim())
+            .join("cwd")
+            .exists(),
+        "the agent's child still runs"
+    );
 }
 
 /// A failed agent run counts as a failed check even where the check itself would pass.
@@ -216,9 +293,16 @@ fn an_implementation_that_fails_does_not_pass_its_check() {
     let page = world.json(&["show"]);
     let word = |id: &str| {
         let nodes = page.get("nodes").and_then(Value::as_array).unwrap();
-        text(nodes.iter().find(|node| text(node, "/id") == id).unwrap(), "/word").to_owned()
+        text(
+            nodes.iter().find(|node| text(node, "/id") == id).unwrap(),
+            "/word",
+        )
+        .to_owned()
     };
-    assert_eq!((word("implement"), word("check-0"), word("check-1")), ("failed".into(), "failed".into(), "passed".into()));
+    assert_eq!(
+        (word("implement"), word("check-0"), word("check-1")),
+        ("failed".into(), "failed".into(), "passed".into())
+    );
 }
 
 /// What the agent sees: the variables of the workflow, those always let through, and those named; nothing else.
@@ -234,29 +318,59 @@ fn the_agent_sees_only_the_environment_that_was_named() {
         esac"#;
     let world = World::new(agent);
     let mut command = world.code(&["--approve-as", "tester", "--env", "LET_THROUGH"]);
-    command.env("LET_THROUGH", "yes").env("KEPT_BACK", "no").env("LANG", "C").env("HOME", "/").env("TERM", "xterm");
+    command
+        .env("LET_THROUGH", "yes")
+        .env("KEPT_BACK", "no")
+        .env("LANG", "C")
+        .env("HOME", "/")
+        .env("TERM", "xterm");
     let ran = called(&mut command);
     assert_eq!(ran.exit, Some(0), "{}", ran.err);
-    let read = |name: &str| fs::read_to_string(world.record.with_file_name(format!("record-{name}"))).unwrap();
+    let read = |name: &str| {
+        fs::read_to_string(world.record.with_file_name(format!("record-{name}"))).unwrap()
+    };
     let shell = ["PWD", "OLDPWD", "SHLVL", "_"];
     let seen = |stage: &str| -> Vec<String> {
-        read(&format!("env-{stage}")).lines().filter(|name| !shell.contains(name)).map(str::to_owned).collect()
+        read(&format!("env-{stage}"))
+            .lines()
+            .filter(|name| !shell.contains(name))
+            .map(str::to_owned)
+            .collect()
     };
     let common = |more: &[&str]| -> Vec<String> {
         let base = [
-            "HOME", "LANG", "LET_THROUGH", "PATH", "PRAXIS_ATTEMPT_ID", "PRAXIS_INPUTS_DIR", "PRAXIS_OPERATION_ID",
-            "PRAXIS_OUTPUT_DIR", "PRAXIS_STAGE", "PRAXIS_TASK_FILE", "PRAXIS_USAGE_FILE",
+            "HOME",
+            "LANG",
+            "LET_THROUGH",
+            "PATH",
+            "PRAXIS_ATTEMPT_ID",
+            "PRAXIS_INPUTS_DIR",
+            "PRAXIS_OPERATION_ID",
+            "PRAXIS_OUTPUT_DIR",
+            "PRAXIS_STAGE",
+            "PRAXIS_TASK_FILE",
+            "PRAXIS_USAGE_FILE",
         ];
-        let mut all: Vec<String> = base.iter().chain(more).map(|name| (*name).to_owned()).collect();
+        let mut all: Vec<String> = base
+            .iter()
+            .chain(more)
+            .map(|name| (*name).to_owned())
+            .collect();
         all.sort();
         all
     };
     assert_eq!(seen("plan"), common(&[]));
     assert_eq!(seen("implement"), common(&["PRAXIS_PLAN_FILE"]));
-    assert_eq!(seen("correct"), common(&["PRAXIS_FEEDBACK_FILE", "PRAXIS_PLAN_FILE"]));
+    assert_eq!(
+        seen("correct"),
+        common(&["PRAXIS_FEEDBACK_FILE", "PRAXIS_PLAN_FILE"])
+    );
     assert_eq!(read("inputs-plan"), "");
     assert_eq!(read("inputs-implement"), "approve/plan.md\n");
-    assert_eq!(read("inputs-correct"), "decide-0/change.patch\ndecide-0/check.txt\ndecide-0/plan.md\n");
+    assert_eq!(
+        read("inputs-correct"),
+        "decide-0/change.patch\ndecide-0/check.txt\ndecide-0/plan.md\n"
+    );
 }
 
 #[test]
@@ -270,7 +384,11 @@ fn an_existing_branch_of_that_name_is_never_moved() {
     let before = world.git(&["rev-parse", &branch]);
     let resumed = world.verb(&["resume", "--approve-as", "tester"]);
     assert_eq!(resumed.exit, Some(3), "{}", resumed.err);
-    assert!(resumed.err.contains("BRANCH_CONFLICT") && resumed.err.contains("git branch -m"), "{}", resumed.err);
+    assert!(
+        resumed.err.contains("BRANCH_CONFLICT") && resumed.err.contains("git branch -m"),
+        "{}",
+        resumed.err
+    );
     assert_eq!(world.git(&["rev-parse", &branch]), before);
     world.git(&["branch", "-m", &branch, "mine"]);
     let again = world.verb(&["resume"]);
@@ -285,11 +403,16 @@ fn store_and_export_verify() {
     let world = World::new(AGENT);
     called(&mut world.code(APPROVED));
     let verified = world.json(&["verify"]);
-    assert_eq!(verified.get("sound").and_then(Value::as_bool), Some(true), "{verified}");
+    assert_eq!(
+        verified.get("sound").and_then(Value::as_bool),
+        Some(true),
+        "{verified}"
+    );
     let file = world.dir.path().join("export.jsonl");
     let exported = world.json(&["export", file.to_str().unwrap()]);
     assert_eq!(text(&exported, "/events"), text(&verified, "/events"));
-    let (_, events, trailer) = praxis_journal_format::export::read(&fs::read(&file).unwrap()).unwrap();
+    let (_, events, trailer) =
+        praxis_journal_format::export::read(&fs::read(&file).unwrap()).unwrap();
     assert_eq!(events.len().to_string(), text(&verified, "/events"));
     assert_eq!(trailer.count.0.to_string(), text(&verified, "/events"));
     let piped = world.verb(&["export", "-"]);
@@ -327,10 +450,24 @@ fn the_check_sees_exactly_the_captured_tree() {
         esac"#;
     let world = World::new(agent);
     let mut command = world.praxis();
-    command.arg("code").arg("--repo").arg(&world.repo).args(["--task", "t", "--approve-as", "t"]);
-    command.arg("--agent").arg(format!("sh {}", world.agent.display()));
-    command.arg("--check").arg(format!("{CHECK} && test ! -e ignored && git diff --quiet -- .gitignore; test -d .git"));
+    command
+        .arg("code")
+        .arg("--repo")
+        .arg(&world.repo)
+        .args(["--task", "t", "--approve-as", "t"]);
+    command
+        .arg("--agent")
+        .arg(format!("sh {}", world.agent.display()));
+    command.arg("--check").arg(format!(
+        "{CHECK} && test ! -e ignored && git diff --quiet -- .gitignore; test -d .git"
+    ));
     let ran = called(&mut command);
     assert_eq!(ran.exit, Some(0), "{}{}", ran.out, ran.err);
-    assert!(!world.store.join("work").read_dir().unwrap().any(|run| run.unwrap().path().join("check-0").exists()));
+    assert!(
+        !world.store.join("work").read_dir().unwrap().any(|run| run
+            .unwrap()
+            .path()
+            .join("check-0")
+            .exists())
+    );
 }

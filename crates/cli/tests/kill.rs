@@ -55,7 +55,11 @@ fn a_kill_at_any_event_changes_nothing_but_time() {
     assert_eq!(ran.exit, Some(0), "{}", ran.err);
     let (wanted, spent) = end(&undisturbed);
     assert_eq!(wanted.stages, ["plan", "implement", "correct"]);
-    let points: Vec<String> = std::fs::read_to_string(&log).unwrap().lines().map(str::to_owned).collect();
+    let points: Vec<String> = std::fs::read_to_string(&log)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect();
     assert!(points.len() >= 3 * 50, "only {} points", points.len());
 
     let next = AtomicUsize::new(0);
@@ -67,7 +71,10 @@ fn a_kill_at_any_event_changes_nothing_but_time() {
                     let index = next.fetch_add(1, Ordering::SeqCst);
                     let Some(line) = points.get(index) else { break };
                     let how = killed_at(line, &wanted, &spent);
-                    report.lock().unwrap().insert(index, format!("{line}: {how}"));
+                    report
+                        .lock()
+                        .unwrap()
+                        .insert(index, format!("{line}: {how}"));
                 }
             });
         }
@@ -77,7 +84,10 @@ fn a_kill_at_any_event_changes_nothing_but_time() {
         println!("{line}");
     }
     assert_eq!(report.len(), points.len(), "a point was left out");
-    let asked = report.values().filter(|line| line.contains("a person")).count();
+    let asked = report
+        .values()
+        .filter(|line| line.contains("a person"))
+        .count();
     println!("{} points, {asked} of them needed a person", points.len());
     assert!(asked > 0, "no kill left an agent run in doubt");
 }
@@ -87,24 +97,46 @@ fn killed_at(line: &str, wanted: &End, spent: &str) -> String {
     let point = line.split(' ').next().unwrap();
     let world = World::new(AGENT);
     let killed = called(world.code(OPTIONS).env("PRAXIS_CRASH_AT", point));
-    assert_eq!(killed.signal, Some(9), "{line}: {}{}", killed.out, killed.err);
-    assert!(killed.err.contains(&format!("crash point {point}")), "{line}: {}", killed.err);
+    assert_eq!(
+        killed.signal,
+        Some(9),
+        "{line}: {}{}",
+        killed.out,
+        killed.err
+    );
+    assert!(
+        killed.err.contains(&format!("crash point {point}")),
+        "{line}: {}",
+        killed.err
+    );
     let mut decided = 0;
     let mut resumes = 0;
     let nothing_yet = world.verb(&["show"]).exit == Some(2);
-    if nothing_yet && world.json(&["log"]).get("events").and_then(Value::as_array).is_none_or(<[Value]>::is_empty) {
+    if nothing_yet
+        && world
+            .json(&["log"])
+            .get("events")
+            .and_then(Value::as_array)
+            .is_none_or(<[Value]>::is_empty)
+    {
         // Nothing was committed, so there is nothing to resume: the person types the command again.
         let again = called(&mut world.code(OPTIONS));
         assert_eq!(again.exit, Some(0), "{line}: {}", again.err);
     } else {
         loop {
             resumes += 1;
-            assert!(resumes <= RESUMES, "{line}: still not at an end after {RESUMES} resumes");
+            assert!(
+                resumes <= RESUMES,
+                "{line}: still not at an end after {RESUMES} resumes"
+            );
             let resumed = world.verb(&["resume", "--approve-as", "tester"]);
             match resumed.exit {
                 Some(0) => break,
-                Some(5) => decided += decide(&world, line),
-                other => panic!("{line}: resume ended with {other:?}: {}{}", resumed.out, resumed.err),
+                Some(5) => decided += world.settle(line),
+                other => panic!(
+                    "{line}: resume ended with {other:?}: {}{}",
+                    resumed.out, resumed.err
+                ),
             }
         }
     }
@@ -112,28 +144,15 @@ fn killed_at(line: &str, wanted: &End, spent: &str) -> String {
     assert_eq!(&found, wanted, "{line}");
     assert_started_once(&world, line);
     if decided == 0 {
-        assert_eq!(found_spent, spent, "{line}: the account differs although nobody decided anything");
+        assert_eq!(
+            found_spent, spent,
+            "{line}: the account differs although nobody decided anything"
+        );
     }
     match decided {
         0 => format!("{resumes} resume"),
         _ => format!("{resumes} resumes, a person decided {decided}"),
     }
-}
-
-/// The person: looks at the agent's own record and says what it shows.
-fn decide(world: &World, line: &str) -> usize {
-    let unknown = world.json(&["unknown"]);
-    let attempts = unknown.get("attempts").and_then(Value::as_array).unwrap();
-    assert!(!attempts.is_empty(), "{line}: exit 5 and nothing is unknown");
-    for attempt in attempts {
-        let id = text(attempt, "/attemptId");
-        let did_it = world.ends().iter().any(|[_, _, ended]| ended == id);
-        let finding = if did_it { "--applied" } else { "--not-applied" };
-        let evidence = world.file("finding", &format!("the agent's record says {finding} of {id}\n"));
-        let said = world.verb(&["reconcile", id, finding, "--evidence", evidence.to_str().unwrap(), "--as", "tester"]);
-        assert_eq!(said.exit, Some(0), "{line}: {}{}", said.out, said.err);
-    }
-    attempts.len()
 }
 
 /// No operation's agent started twice: here a person says "not applied" only of an agent that never started.
@@ -142,5 +161,8 @@ fn assert_started_once(world: &World, line: &str) {
     for [_, operation, _] in world.starts() {
         *starts.entry(operation).or_default() += 1;
     }
-    assert!(starts.values().all(|count| *count == 1), "{line}: {starts:?}");
+    assert!(
+        starts.values().all(|count| *count == 1),
+        "{line}: {starts:?}"
+    );
 }

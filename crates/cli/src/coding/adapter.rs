@@ -74,7 +74,12 @@ impl AttemptFiles {
     /// The files of an attempt; nothing is touched yet.
     #[must_use]
     pub fn of(workspace: &Workspace, node: &NodeId, number: u64) -> Self {
-        Self(workspace.root().join("attempts").join(format!("{node}-{number}")))
+        Self(
+            workspace
+                .root()
+                .join("attempts")
+                .join(format!("{node}-{number}")),
+        )
     }
 
     /// What the process wrote, as it comes.
@@ -113,10 +118,19 @@ async fn run(coding: Arc<Coding>, call: EffectCall, kind: Kind) -> EffectReport 
         return not_started("the run's job is not known to this engine", Vec::new());
     };
     let workspace = coding.workspace(&job);
-    let hand = Arc::new(Hand { job, stage, workspace, call });
+    let hand = Arc::new(Hand {
+        job,
+        stage,
+        workspace,
+        call,
+    });
     let prepared = match blocking(&hand, |hand| hand.prepare()).await {
         Ok(prepared) => prepared,
-        Err(error) => return not_started(&error.to_string(), Vec::new()),
+        Err(error) => {
+            let report = not_started(&error.to_string(), Vec::new());
+            coding.wait_out(error).await;
+            return report;
+        }
     };
     let finished = prepared.process.run().await;
     let files = prepared.files;
@@ -127,7 +141,12 @@ async fn run(coding: Arc<Coding>, call: EffectCall, kind: Kind) -> EffectReport 
     match reported.await {
         Ok(report) => report,
         // It ran; what it did could not be stored, so nobody can say from here.
-        Err(error) => EffectReport { outcome: EffectOutcome::Uncertain { why: error.to_string() }, evidence: Value::Null },
+        Err(error) => EffectReport {
+            outcome: EffectOutcome::Uncertain {
+                why: error.to_string(),
+            },
+            evidence: Value::Null,
+        },
     }
 }
 
@@ -137,12 +156,24 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, Error> {
     let hand = Arc::clone(hand);
     let done = tokio::task::spawn_blocking(move || work(&hand)).await;
-    done.unwrap_or_else(|_| Err(Error::new(Code::ActorLost, "the preparation of a tree stopped before it was done")))
+    done.unwrap_or_else(|_| {
+        Err(Error::new(
+            Code::ActorLost,
+            "the preparation of a tree stopped before it was done",
+        ))
+    })
 }
 
 fn not_started(why: &str, artifacts: Vec<Artifact>) -> EffectReport {
-    let outcome = Outcome { ended: Ended::NotStarted, failure: Some(why.to_owned()), artifacts };
-    EffectReport { outcome: EffectOutcome::NotApplied, evidence: outcome.to_value().unwrap_or_default() }
+    let outcome = Outcome {
+        ended: Ended::NotStarted,
+        failure: Some(why.to_owned()),
+        artifacts,
+    };
+    EffectReport {
+        outcome: EffectOutcome::NotApplied,
+        evidence: outcome.to_value().unwrap_or_default(),
+    }
 }
 
 impl Hand {
@@ -152,13 +183,27 @@ impl Hand {
             Stage::Check(number) => format!("check-{number}"),
             _ => "clone".to_owned(),
         };
-        let directory = self.workspace.materialize(&tree, &self.input_bytes(PATCH_FILE))?;
-        let files = AttemptFiles::of(&self.workspace, &self.call.node_id, self.call.attempt_number);
+        let directory = self
+            .workspace
+            .materialize(&tree, &self.input_bytes(PATCH_FILE))?;
+        let files = AttemptFiles::of(
+            &self.workspace,
+            &self.call.node_id,
+            self.call.attempt_number,
+        );
         remove(&files.0)?;
         private_dir(&files.output())?;
         let mut process = Process::new(self.payload_text("/command")?, directory);
-        process.pass = ALWAYS.iter().map(|name| (*name).to_owned()).chain(self.environment()).collect();
-        process.wall_ms = self.payload_text("/bounds/timeoutSeconds")?.parse::<u64>().unwrap_or(0).saturating_mul(1_000);
+        process.pass = ALWAYS
+            .iter()
+            .map(|name| (*name).to_owned())
+            .chain(self.environment())
+            .collect();
+        process.wall_ms = self
+            .payload_text("/bounds/timeoutSeconds")?
+            .parse::<u64>()
+            .unwrap_or(0)
+            .saturating_mul(1_000);
         process.transcript = Some(files.transcript());
         process.transcript_bytes = limits::TRANSCRIPT_BYTES;
         if let Some(stage) = self.stage.agent() {
@@ -168,16 +213,25 @@ impl Hand {
     }
 
     /// What an agent finds in its environment beside the names that were let through.
-    fn agent_environment(&self, stage: &str, files: &AttemptFiles) -> Result<BTreeMap<String, String>, Error> {
+    fn agent_environment(
+        &self,
+        stage: &str,
+        files: &AttemptFiles,
+    ) -> Result<BTreeMap<String, String>, Error> {
         let mut set = BTreeMap::new();
-        let mut say = |name: &str, value: &str| drop(set.insert(format!("PRAXIS_{name}"), value.to_owned()));
+        let mut say =
+            |name: &str, value: &str| drop(set.insert(format!("PRAXIS_{name}"), value.to_owned()));
         say("STAGE", stage);
         say("OPERATION_ID", self.call.operation_id.as_str());
         say("ATTEMPT_ID", self.call.attempt_id.as_str());
         say("OUTPUT_DIR", text(&files.output())?);
         say("USAGE_FILE", text(&files.usage())?);
         let task = files.0.join("task.md");
-        write_private(&task, format!("{}\n", self.job.task.trim_end()).as_bytes(), true)?;
+        write_private(
+            &task,
+            format!("{}\n", self.job.task.trim_end()).as_bytes(),
+            true,
+        )?;
         say("TASK_FILE", text(&task)?);
         let inputs = files.0.join("inputs");
         private_dir(&inputs)?;
@@ -187,7 +241,11 @@ impl Hand {
         }
         for (variable, name) in [("PLAN_FILE", PLAN_FILE), ("FEEDBACK_FILE", CHECK_FILE)] {
             if let Some(bytes) = self.input(name) {
-                let path = files.0.join(if variable == "PLAN_FILE" { "plan.md" } else { "feedback.txt" });
+                let path = files.0.join(if variable == "PLAN_FILE" {
+                    "plan.md"
+                } else {
+                    "feedback.txt"
+                });
                 write_private(&path, bytes, true)?;
                 say(variable, text(&path)?);
             }
@@ -195,7 +253,11 @@ impl Hand {
         Ok(set)
     }
 
-    fn agent_report(&self, files: &AttemptFiles, finished: std::io::Result<Finished>) -> Result<EffectReport, Error> {
+    fn agent_report(
+        &self,
+        files: &AttemptFiles,
+        finished: std::io::Result<Finished>,
+    ) -> Result<EffectReport, Error> {
         let finished = match finished {
             Ok(finished) => finished,
             Err(error) => return Ok(not_started(&error.to_string(), Vec::new())),
@@ -209,8 +271,16 @@ impl Hand {
         let mut artifacts = vec![self.put(TRANSCRIPT_FILE, transcript.as_bytes())?];
         if finished.meaning() == Meaning::NotApplied {
             let failure = Some("the agent said that it did nothing (exit 75)".to_owned());
-            let evidence = Outcome { ended, failure, artifacts }.to_value()?;
-            return Ok(EffectReport { outcome: EffectOutcome::NotApplied, evidence });
+            let evidence = Outcome {
+                ended,
+                failure,
+                artifacts,
+            }
+            .to_value()?;
+            return Ok(EffectReport {
+                outcome: EffectOutcome::NotApplied,
+                evidence,
+            });
         }
         let mut failure = (!ended.is_success()).then(|| format!("the agent {}", ended.sentence()));
         match self.stage {
@@ -229,11 +299,23 @@ impl Hand {
                 artifacts.push(self.put(PATCH_FILE, &patch)?);
             }
         }
-        let evidence = Outcome { ended, failure, artifacts }.to_value()?;
-        Ok(EffectReport { outcome: EffectOutcome::Applied { actual }, evidence })
+        let evidence = Outcome {
+            ended,
+            failure,
+            artifacts,
+        }
+        .to_value()?;
+        Ok(EffectReport {
+            outcome: EffectOutcome::Applied { actual },
+            evidence,
+        })
     }
 
-    fn check_report(&self, files: &AttemptFiles, finished: std::io::Result<Finished>) -> Result<EffectReport, Error> {
+    fn check_report(
+        &self,
+        files: &AttemptFiles,
+        finished: std::io::Result<Finished>,
+    ) -> Result<EffectReport, Error> {
         let finished = match finished {
             Ok(finished) => finished,
             Err(error) => return Ok(not_started(&error.to_string(), Vec::new())),
@@ -242,18 +324,35 @@ impl Hand {
             self.workspace.discard(&format!("check-{number}"))?;
         }
         let ended = ended(&finished);
-        let producer = self.call.inputs.iter().map(|input| &input.manifest).find_map(|manifest| failure_of(manifest));
-        let failure = producer.or_else(|| (!ended.is_success()).then(|| format!("the check {}", ended.sentence())));
+        let producer = self
+            .call
+            .inputs
+            .iter()
+            .map(|input| &input.manifest)
+            .find_map(|manifest| failure_of(manifest));
+        let failure = producer
+            .or_else(|| (!ended.is_success()).then(|| format!("the check {}", ended.sentence())));
         let said = format!(
             "The check `{}` {}.\n{}\n{}",
             crate::render::escape::line(&self.payload_text("/command")?),
             ended.sentence(),
-            failure.as_ref().map(|failure| format!("It does not count as passed: {failure}.\n")).unwrap_or_default(),
+            failure
+                .as_ref()
+                .map(|failure| format!("It does not count as passed: {failure}.\n"))
+                .unwrap_or_default(),
             transcript(files)
         );
         let artifacts = vec![self.put(CHECK_FILE, said.as_bytes())?];
-        let evidence = Outcome { ended, failure, artifacts }.to_value()?;
-        Ok(EffectReport { outcome: EffectOutcome::Applied { actual: Dec::ZERO }, evidence })
+        let evidence = Outcome {
+            ended,
+            failure,
+            artifacts,
+        }
+        .to_value()?;
+        Ok(EffectReport {
+            outcome: EffectOutcome::Applied { actual: Dec::ZERO },
+            evidence,
+        })
     }
 
     fn put(&self, name: &str, bytes: &[u8]) -> Result<Artifact, Error> {
@@ -262,7 +361,8 @@ impl Hand {
 
     fn input(&self, name: &str) -> Option<&[u8]> {
         let mut all = self.call.inputs.iter().flat_map(|input| &input.artifacts);
-        all.find(|(artifact, _)| artifact.locator.key.as_str() == name).map(|(_, bytes)| bytes.as_ref())
+        all.find(|(artifact, _)| artifact.locator.key.as_str() == name)
+            .map(|(_, bytes)| bytes.as_ref())
     }
 
     fn input_bytes(&self, name: &str) -> Vec<u8> {
@@ -271,22 +371,42 @@ impl Hand {
 
     /// A text of the approved action's payload.
     fn payload_text(&self, pointer: &str) -> Result<String, Error> {
-        let found = self.call.action.pointer(&format!("/payload{pointer}")).and_then(Value::as_str);
+        let found = self
+            .call
+            .action
+            .pointer(&format!("/payload{pointer}"))
+            .and_then(Value::as_str);
         found.map(str::to_owned).ok_or_else(|| {
-            Error::new(Code::InputIncompatible, format!("expected a text at {pointer} of the action's payload, found none"))
+            Error::new(
+                Code::InputIncompatible,
+                format!("expected a text at {pointer} of the action's payload, found none"),
+            )
         })
     }
 
     fn environment(&self) -> Vec<String> {
-        let names = self.call.action.pointer("/payload/environment").and_then(Value::as_array).unwrap_or_default();
-        names.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+        let names = self
+            .call
+            .action
+            .pointer("/payload/environment")
+            .and_then(Value::as_array)
+            .unwrap_or_default();
+        names
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect()
     }
 }
 
 /// One folder per input port, with a copy of each artifact.
 fn write_input(inputs: &Path, input: &Input) -> Result<(), Error> {
     // Ports and names of this workflow are plain; anything else is data and never becomes a path.
-    let plain = |name: &str| name.chars().all(|char| char.is_ascii_alphanumeric() || "-.".contains(char)) && !name.starts_with('.');
+    let plain = |name: &str| {
+        name.chars()
+            .all(|char| char.is_ascii_alphanumeric() || "-.".contains(char))
+            && !name.starts_with('.')
+    };
     if !plain(input.port.as_str()) {
         return Ok(());
     }
@@ -301,14 +421,25 @@ fn write_input(inputs: &Path, input: &Input) -> Result<(), Error> {
 }
 
 /// Stores bytes under a name of this workflow.
-fn put(artifacts: &dyn ArtifactProvider, job: &Job, name: &str, bytes: &[u8]) -> Result<Artifact, Error> {
+fn put(
+    artifacts: &dyn ArtifactProvider,
+    job: &Job,
+    name: &str,
+    bytes: &[u8],
+) -> Result<Artifact, Error> {
     let media_type = match name {
         PLAN_FILE => "text/markdown",
         PATCH_FILE => "text/x-diff",
         _ => "text/plain",
     };
     artifacts
-        .put(bytes, name, media_type, &job.started_by, job.retain_until_ms())
+        .put(
+            bytes,
+            name,
+            media_type,
+            &job.started_by,
+            job.retain_until_ms(),
+        )
         .map_err(|error| Error::new(error.code(), error.to_string()))
 }
 
@@ -331,7 +462,11 @@ fn failure_of(manifest: &Manifest) -> Option<String> {
 
 fn transcript(files: &AttemptFiles) -> String {
     // The process writes at most the bound; a transcript that cannot be read says so instead of failing the work.
-    match read_bounded(&files.transcript(), limits::TRANSCRIPT_BYTES + 4_096, Code::StoreIo) {
+    match read_bounded(
+        &files.transcript(),
+        limits::TRANSCRIPT_BYTES + 4_096,
+        Code::StoreIo,
+    ) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) => format!("[the transcript cannot be read: {}]\n", error.message),
     }
@@ -343,17 +478,32 @@ fn usage(files: &AttemptFiles) -> (Dec, Option<String>) {
     if std::fs::symlink_metadata(files.usage()).is_err() {
         return (one, None);
     }
-    let read = read_bounded(&files.usage(), limits::USAGE_BYTES, Code::EvidenceUnreadable);
-    let number = read.ok().and_then(|bytes| String::from_utf8(bytes).ok()).and_then(|text| text.trim().parse().ok());
+    let read = read_bounded(
+        &files.usage(),
+        limits::USAGE_BYTES,
+        Code::EvidenceUnreadable,
+    );
+    let number = read
+        .ok()
+        .and_then(|bytes| String::from_utf8(bytes).ok())
+        .and_then(|text| text.trim().parse().ok());
     match number {
         Some(number) => (number, None),
-        None => (one, Some("the usage file holds no plain number; 1 unit is charged".to_owned())),
+        None => (
+            one,
+            Some("the usage file holds no plain number; 1 unit is charged".to_owned()),
+        ),
     }
 }
 
 fn plan(files: &AttemptFiles) -> Result<Vec<u8>, Error> {
     let path = files.output().join(PLAN_FILE);
-    let unusable = |what: &str| Error::new(Code::EvidenceUnreadable, format!("the plan stage has to write plan.md in PRAXIS_OUTPUT_DIR: {what}"));
+    let unusable = |what: &str| {
+        Error::new(
+            Code::EvidenceUnreadable,
+            format!("the plan stage has to write plan.md in PRAXIS_OUTPUT_DIR: {what}"),
+        )
+    };
     if std::fs::symlink_metadata(&path).is_err() {
         return Err(unusable("there is none"));
     }
@@ -366,7 +516,12 @@ fn plan(files: &AttemptFiles) -> Result<Vec<u8>, Error> {
 }
 
 fn text(path: &Path) -> Result<&str, Error> {
-    path.to_str().ok_or_else(|| Error::new(Code::Usage, format!("the store's path {} is not UTF-8", path.display())))
+    path.to_str().ok_or_else(|| {
+        Error::new(
+            Code::Usage,
+            format!("the store's path {} is not UTF-8", path.display()),
+        )
+    })
 }
 
 /// The outcome of an agent run that a person says did its work: what stands in its tree and its files.
@@ -380,22 +535,35 @@ pub fn recapture(
     job: &Job,
     ctx: &NodeContext,
 ) -> Result<Outcome, Error> {
-    let number = ctx.operation.as_ref().map_or(1, |operation| operation.attempts.len() as u64);
+    let number = ctx
+        .operation
+        .as_ref()
+        .map_or(1, |operation| operation.attempts.len() as u64);
     let files = AttemptFiles::of(workspace, &ctx.node.id, number);
     let put = |name: &str, bytes: &[u8]| put(ctx.artifacts.as_ref(), job, name, bytes);
-    let mut outcome = Outcome { ended: Ended::Reconciled, failure: None, artifacts: Vec::new() };
+    let mut outcome = Outcome {
+        ended: Ended::Reconciled,
+        failure: None,
+        artifacts: Vec::new(),
+    };
     match stage {
         Stage::Plan => match plan(&files) {
             Ok(plan) => outcome.artifacts.push(put(PLAN_FILE, &plan)?),
             Err(error) => outcome.failure = Some(error.message),
         },
-        Stage::Implement | Stage::Correct(_) => outcome.artifacts.push(put(PATCH_FILE, &workspace.capture()?.patch)?),
+        Stage::Implement | Stage::Correct(_) => outcome
+            .artifacts
+            .push(put(PATCH_FILE, &workspace.capture()?.patch)?),
         _ => outcome.failure = Some("nobody saw what the check said".to_owned()),
     }
     if stage.agent().is_some() {
-        outcome.artifacts.push(put(TRANSCRIPT_FILE, transcript(&files).as_bytes())?);
+        outcome
+            .artifacts
+            .push(put(TRANSCRIPT_FILE, transcript(&files).as_bytes())?);
     } else {
-        outcome.artifacts.push(put(CHECK_FILE, transcript(&files).as_bytes())?);
+        outcome
+            .artifacts
+            .push(put(CHECK_FILE, transcript(&files).as_bytes())?);
     }
     Ok(outcome)
 }
@@ -415,10 +583,20 @@ mod tests {
     fn usage_is_one_unit_unless_a_number_says_otherwise() {
         let (_dir, files) = files();
         assert_eq!(usage(&files), (Dec::from_u64(1), None));
-        for (text, cost, noted) in [("0", 0, false), ("17\n", 17, false), ("-1", 1, true), ("1.5", 1, true), ("", 1, true)] {
+        for (text, cost, noted) in [
+            ("0", 0, false),
+            ("17\n", 17, false),
+            ("-1", 1, true),
+            ("1.5", 1, true),
+            ("", 1, true),
+        ] {
             std::fs::write(files.usage(), text).unwrap();
             let (actual, note) = usage(&files);
-            assert_eq!((actual, note.is_some()), (Dec::from_u64(cost), noted), "{text:?}");
+            assert_eq!(
+                (actual, note.is_some()),
+                (Dec::from_u64(cost), noted),
+                "{text:?}"
+            );
         }
     }
 

@@ -12,8 +12,8 @@ use aiws::id::{ActorId, ContractId, GrantId, Id, MissionId, RunId};
 use aiws::json::Value;
 use aiws::object;
 use aiws::record::{
-    Artifact, Authority, Contract, Edition, Grant, HandoffConfig, HoldScopeKind, Locator, LostReads, OptionalInput,
-    Ref, RestartPolicy, ScopeBinding, StopAction,
+    Artifact, Authority, Contract, Edition, Grant, HandoffConfig, HoldScopeKind, Locator,
+    LostReads, OptionalInput, Ref, RestartPolicy, ScopeBinding, StopAction,
 };
 use praxis_artifacts::{ArtifactProvider, read_verified};
 use serde::{Deserialize, Serialize};
@@ -102,7 +102,12 @@ impl Job {
     /// # Errors
     ///
     /// `USAGE` where a choice is empty, too long or out of its bound.
-    pub fn new(choices: Choices, repository: &str, base_commit: &str, origin: Origin) -> Result<Self, Error> {
+    pub fn new(
+        choices: Choices,
+        repository: &str,
+        base_commit: &str,
+        origin: Origin,
+    ) -> Result<Self, Error> {
         let mut environment = choices.environment;
         environment.sort_unstable();
         environment.dedup();
@@ -123,7 +128,9 @@ impl Job {
             base_commit: base_commit.to_owned(),
             environment,
             max_corrections: U64(u64::from(choices.max_corrections)),
-            budget: choices.budget.unwrap_or_else(|| Dec::from_u64(runs_of_the_agent)),
+            budget: choices
+                .budget
+                .unwrap_or_else(|| Dec::from_u64(runs_of_the_agent)),
             timeout_seconds: U64(choices.timeout_seconds),
             started_by: origin.started_by,
             started_at_ms: U64(origin.started_at_ms),
@@ -142,7 +149,11 @@ impl Job {
     /// The id of the contract: kind, digest and size of the job.
     fn name(&self) -> Result<String, Error> {
         let bytes = self.bytes()?;
-        Ok(format!("{CONTRACT_PREFIX}{}:{}", sha256(&bytes), bytes.len()))
+        Ok(format!(
+            "{CONTRACT_PREFIX}{}:{}",
+            sha256(&bytes),
+            bytes.len()
+        ))
     }
 
     /// The job in stored bytes.
@@ -151,11 +162,17 @@ impl Job {
     ///
     /// `STORE_CORRUPT` when the bytes are no job of this version, or name a run that is no plain file name.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-        let corrupt = |why: &str| Error::new(Code::StoreCorrupt, format!("the stored job of the run {why}"));
+        let corrupt = |why: &str| {
+            Error::new(
+                Code::StoreCorrupt,
+                format!("the stored job of the run {why}"),
+            )
+        };
         let value = aiws::strict::parse(bytes).map_err(|error| corrupt(&error.message))?;
         let job: Self = canonical::from_value(&value).map_err(|error| corrupt(&error.message))?;
         let plain = |char: char| char.is_ascii_alphanumeric() || char == '-';
-        if job.format != FORMAT || job.version != U64(0) || !job.run_id.as_str().chars().all(plain) {
+        if job.format != FORMAT || job.version != U64(0) || !job.run_id.as_str().chars().all(plain)
+        {
             return Err(corrupt("is of another format"));
         }
         Ok(job)
@@ -164,7 +181,11 @@ impl Job {
     /// Digest and size of the job that a contract's id names; none for a mission that is no coding run.
     #[must_use]
     pub fn named_in(contract: &Contract) -> Option<(Digest, u64)> {
-        let (digest, size_bytes) = contract.contract_id.as_str().strip_prefix(CONTRACT_PREFIX)?.split_once(':')?;
+        let (digest, size_bytes) = contract
+            .contract_id
+            .as_str()
+            .strip_prefix(CONTRACT_PREFIX)?
+            .split_once(':')?;
         Some((digest.parse().ok()?, size_bytes.parse().ok()?))
     }
 
@@ -179,7 +200,11 @@ impl Job {
             return Err(Error::new(Code::NotFound, message));
         };
         let artifact = Artifact {
-            locator: Locator { store: Id::new("directory")?, key: Id::new("job")?, version: Id::new("1")? },
+            locator: Locator {
+                store: Id::new("directory")?,
+                key: Id::new("job")?,
+                version: Id::new("1")?,
+            },
             digest,
             size_bytes: Dec::from_u64(size_bytes),
             media_type: JOB_MEDIA_TYPE.to_owned(),
@@ -187,7 +212,8 @@ impl Job {
             retention_owner: ActorId::new(EXECUTOR)?,
             retain_until_ms: Ms::from_u64(u64::MAX),
         };
-        let bytes = read_verified(artifacts, &artifact, 0).map_err(|error| Error::new(error.code(), error.to_string()))?;
+        let bytes = read_verified(artifacts, &artifact, 0)
+            .map_err(|error| Error::new(error.code(), error.to_string()))?;
         Self::from_bytes(&bytes)
     }
 
@@ -198,7 +224,13 @@ impl Job {
     /// The artifact store's.
     pub fn store(&self, artifacts: &dyn ArtifactProvider) -> Result<(), Error> {
         artifacts
-            .put(&self.bytes()?, "job", JOB_MEDIA_TYPE, &ActorId::new(EXECUTOR)?, self.retain_until_ms())
+            .put(
+                &self.bytes()?,
+                "job",
+                JOB_MEDIA_TYPE,
+                &ActorId::new(EXECUTOR)?,
+                self.retain_until_ms(),
+            )
             .map(drop)
             .map_err(|error| Error::new(error.code(), error.to_string()))
     }
@@ -212,7 +244,9 @@ impl Job {
     /// The correction bound as a count of nodes.
     #[must_use]
     pub fn corrections(&self) -> u32 {
-        u32::try_from(self.max_corrections.0).unwrap_or(limits::MAX_CORRECTIONS).min(limits::MAX_CORRECTIONS)
+        u32::try_from(self.max_corrections.0)
+            .unwrap_or(limits::MAX_CORRECTIONS)
+            .min(limits::MAX_CORRECTIONS)
     }
 
     /// The user's repository.
@@ -263,7 +297,10 @@ impl Job {
             max_attempts: DecPlus::new(Dec::from_u64(limits::MAX_ATTEMPTS))?,
             authority: Authority { root_grants },
             lost_reads: Some(LostReads {
-                rule: Ref { id: Id::new("a-lost-check-runs-again")?, revision: Dec::from_u64(1) },
+                rule: Ref {
+                    id: Id::new("a-lost-check-runs-again")?,
+                    revision: Dec::from_u64(1),
+                },
                 approved_by: self.started_by.clone(),
                 decision_ref: Id::new(format!("typed:{}", self.run_id))?,
             }),
@@ -279,7 +316,10 @@ impl Job {
     pub fn config(&self) -> Result<HandoffConfig, Error> {
         let mut optional_inputs = Vec::new();
         for producer in graph::optional_results(self.corrections()) {
-            optional_inputs.push(OptionalInput { node_id: graph::node_id(graph::RESULT)?, input_port: Id::new(producer)? });
+            optional_inputs.push(OptionalInput {
+                node_id: graph::node_id(graph::RESULT)?,
+                input_port: Id::new(producer)?,
+            });
         }
         Ok(HandoffConfig {
             optional_inputs,
@@ -290,7 +330,10 @@ impl Job {
             default_stop: StopAction::Drain,
             max_recipients: DecPlus::new(Dec::from_u64(64))?,
             scope_bindings: vec![ScopeBinding {
-                scope_ref: Ref { id: self.run_id.as_id(), revision: Dec::from_u64(1) },
+                scope_ref: Ref {
+                    id: self.run_id.as_id(),
+                    revision: Dec::from_u64(1),
+                },
                 kind: HoldScopeKind::Run,
                 resolver_revision: Dec::from_u64(1),
             }],
@@ -332,7 +375,10 @@ impl Job {
     fn action(&self, action: &str, command: &str, more: &[(&str, Value)]) -> Value {
         let mut payload = self.payload(command);
         if let Value::Object(members) = &mut payload {
-            members.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+            members.extend(
+                more.iter()
+                    .map(|(name, value)| ((*name).to_owned(), value.clone())),
+            );
         }
         object! { "action": action, "scope": self.scope(), "payload": payload }
     }
@@ -346,20 +392,31 @@ impl Job {
     /// The implementing action of an exact plan: what a person approves.
     #[must_use]
     pub fn implement_action(&self, plan: &Digest) -> Value {
-        self.action(Actions::IMPLEMENT, &self.agent, &[("planDigest", plan.to_string().into())])
+        self.action(
+            Actions::IMPLEMENT,
+            &self.agent,
+            &[("planDigest", plan.to_string().into())],
+        )
     }
 
     /// The n-th correcting action under an exact plan; the check's word and the patch come as inputs.
     #[must_use]
     pub fn correct_action(&self, plan: &Digest, correction: u32) -> Value {
-        let more = [("planDigest", plan.to_string().into()), ("correction", correction.into())];
+        let more = [
+            ("planDigest", plan.to_string().into()),
+            ("correction", correction.into()),
+        ];
         self.action(Actions::CORRECT, &self.agent, &more)
     }
 
     /// The check of an exact patch.
     #[must_use]
     pub fn check_action(&self, patch: &Digest) -> Value {
-        self.action(Actions::CHECK, &self.check, &[("patchDigest", patch.to_string().into())])
+        self.action(
+            Actions::CHECK,
+            &self.check,
+            &[("patchDigest", patch.to_string().into())],
+        )
     }
 }
 
@@ -409,24 +466,38 @@ fn check_text(option: &str, text: &str, most: usize) -> Result<(), Error> {
         _ if text.len() > most => format!("{} bytes", text.len()),
         _ => return Ok(()),
     };
-    Err(Error::new(Code::Usage, format!("{option}: expected a text of 1 to {most} bytes, found {found}")))
+    Err(Error::new(
+        Code::Usage,
+        format!("{option}: expected a text of 1 to {most} bytes, found {found}"),
+    ))
 }
 
 fn check_names(names: &[String]) -> Result<(), Error> {
     if names.len() > limits::ENV_NAMES {
-        let message = format!("--env: expected at most {} names, found {}", limits::ENV_NAMES, names.len());
+        let message = format!(
+            "--env: expected at most {} names, found {}",
+            limits::ENV_NAMES,
+            names.len()
+        );
         return Err(Error::new(Code::Usage, message));
     }
     let valid = |name: &String| {
         let mut chars = name.chars();
-        let first = chars.next().is_some_and(|char| char.is_ascii_alphabetic() || char == '_');
+        let first = chars
+            .next()
+            .is_some_and(|char| char.is_ascii_alphabetic() || char == '_');
         first && name.len() <= 256 && chars.all(|char| char.is_ascii_alphanumeric() || char == '_')
     };
-    match names.iter().find(|name| !valid(name) || name.starts_with("PRAXIS_")) {
+    match names
+        .iter()
+        .find(|name| !valid(name) || name.starts_with("PRAXIS_"))
+    {
         None => Ok(()),
         Some(name) => {
             let name = crate::render::escape::line(name);
-            let message = format!("--env: expected the name of a variable, not one of Praxis's own, found {name}");
+            let message = format!(
+                "--env: expected the name of a variable, not one of Praxis's own, found {name}"
+            );
             Err(Error::new(Code::Usage, message))
         }
     }
@@ -447,7 +518,11 @@ mod tests {
             budget: None,
             timeout_seconds: 5,
         };
-        let origin = Origin { started_by: ActorId::new("p").unwrap(), started_at_ms: 1, name: "abc".into() };
+        let origin = Origin {
+            started_by: ActorId::new("p").unwrap(),
+            started_at_ms: 1,
+            name: "abc".into(),
+        };
         Job::new(choices, "/repo", "0123", origin).unwrap()
     }
 
@@ -458,7 +533,10 @@ mod tests {
         assert_eq!(job.environment, ["A", "B"]);
         assert_eq!(job.budget, Dec::from_u64(4));
         let bytes = job.bytes().unwrap();
-        assert_eq!(Job::named_in(&job.contract().unwrap()), Some((sha256(&bytes), bytes.len() as u64)));
+        assert_eq!(
+            Job::named_in(&job.contract().unwrap()),
+            Some((sha256(&bytes), bytes.len() as u64))
+        );
     }
 
     #[test]
@@ -478,7 +556,9 @@ mod tests {
     #[test]
     fn what_is_approved_changes_with_every_part_of_it() {
         let plan = sha256(b"plan");
-        let print = |job: &Job, plan: &Digest| aiws::canonical::digest_of(&job.implement_action(plan)).unwrap();
+        let print = |job: &Job, plan: &Digest| {
+            aiws::canonical::digest_of(&job.implement_action(plan)).unwrap()
+        };
         let approved = print(&job(2), &plan);
         let changes: [fn(&mut Job); 6] = [
             |job| job.agent.push('x'),
@@ -501,7 +581,10 @@ mod tests {
     fn a_job_that_names_a_path_as_its_run_is_refused() {
         let mut job = job(0);
         job.run_id = RunId::new("../../etc").unwrap();
-        assert_eq!(Job::from_bytes(&job.bytes().unwrap()).unwrap_err().code(), Code::StoreCorrupt);
+        assert_eq!(
+            Job::from_bytes(&job.bytes().unwrap()).unwrap_err().code(),
+            Code::StoreCorrupt
+        );
     }
 
     #[test]

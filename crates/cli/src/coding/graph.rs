@@ -6,7 +6,9 @@ use aiws::decimal::Dec;
 use aiws::error::Error;
 use aiws::id::{GraphId, NodeId};
 use aiws::json::Value;
-use aiws::record::{DecisionConfig, ExecutionKind, Graph, JoinConfig, JoinMode, Node, NodeKind, TaskConfig};
+use aiws::record::{
+    DecisionConfig, ExecutionKind, Graph, JoinConfig, JoinMode, Node, NodeKind, TaskConfig,
+};
 
 /// The agent writes a plan.
 pub const PLAN: &str = "plan";
@@ -153,25 +155,47 @@ pub fn graph(n: u32) -> Result<Graph, Error> {
         if number == n {
             break;
         }
-        let (decide, passed, correct) =
-            (format!("decide-{number}"), format!("passed-{number}"), format!("correct-{}", number + 1));
+        let (decide, passed, correct) = (
+            format!("decide-{number}"),
+            format!("passed-{number}"),
+            format!("correct-{}", number + 1),
+        );
         nodes.push(node(&decide, decision(&passed, &correct)?, &[&check])?);
         nodes.push(node(&passed, join(), &[&decide])?);
         nodes.push(node(&correct, task(ExecutionKind::Agent), &[&decide])?);
         producer = correct;
     }
     let results = results(n);
-    nodes.push(node(RESULT, join(), &results.iter().map(String::as_str).collect::<Vec<_>>())?);
+    nodes.push(node(
+        RESULT,
+        join(),
+        &results.iter().map(String::as_str).collect::<Vec<_>>(),
+    )?);
     nodes.push(node(VERIFY, NodeKind::Verification, &[RESULT])?);
     nodes.push(node(ACCEPT, NodeKind::Acceptance, &[VERIFY])?);
     nodes.push(node(END, NodeKind::End, &[ACCEPT])?);
     let one = Dec::from_u64(1);
-    Ok(Graph { graph_id: GraphId::new(format!("coding-{n}"))?, revision: one, plan_revision: one, nodes })
+    Ok(Graph {
+        graph_id: GraphId::new(format!("coding-{n}"))?,
+        revision: one,
+        plan_revision: one,
+        nodes,
+    })
 }
 
 fn node(name: &str, kind: NodeKind, depends_on: &[&str]) -> Result<Node, Error> {
-    let depends_on = depends_on.iter().map(|name| node_id(name)).collect::<Result<_, _>>()?;
-    Ok(Node { id: node_id(name)?, kind, depends_on, input_schema: None, output_schema: None, deadline_ms: None })
+    let depends_on = depends_on
+        .iter()
+        .map(|name| node_id(name))
+        .collect::<Result<_, _>>()?;
+    Ok(Node {
+        id: node_id(name)?,
+        kind,
+        depends_on,
+        input_schema: None,
+        output_schema: None,
+        deadline_ms: None,
+    })
 }
 
 fn task(execution_kind: ExecutionKind) -> NodeKind {
@@ -179,7 +203,9 @@ fn task(execution_kind: ExecutionKind) -> NodeKind {
 }
 
 fn join() -> NodeKind {
-    NodeKind::Join(JoinConfig { mode: JoinMode::All })
+    NodeKind::Join(JoinConfig {
+        mode: JoinMode::All,
+    })
 }
 
 fn decision(passed: &str, correct: &str) -> Result<NodeKind, Error> {
@@ -226,7 +252,10 @@ mod tests {
                 "END end <- accept",
             ]
         );
-        assert_eq!(shape(0)[3..5], ["TASK check-0 <- implement", "JOIN result <- check-0"]);
+        assert_eq!(
+            shape(0)[3..5],
+            ["TASK check-0 <- implement", "JOIN result <- check-0"]
+        );
         assert_eq!(optional_results(0), Vec::<String>::new());
         assert_eq!(optional_results(2), ["passed-0", "passed-1", "check-2"]);
     }
@@ -236,7 +265,10 @@ mod tests {
         for node in graph(3).unwrap().nodes {
             assert!(Stage::of(&node.id).is_some(), "{}", node.id);
         }
-        assert_eq!(Stage::of(&node_id("correct-2").unwrap()), Some(Stage::Correct(2)));
+        assert_eq!(
+            Stage::of(&node_id("correct-2").unwrap()),
+            Some(Stage::Correct(2))
+        );
         assert_eq!(Stage::of(&node_id("other").unwrap()), None);
     }
 }

@@ -32,7 +32,12 @@ pub struct Outcome {
 
 /// How a process ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "how", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase", deny_unknown_fields)]
+#[serde(
+    tag = "how",
+    rename_all = "SCREAMING_SNAKE_CASE",
+    rename_all_fields = "camelCase",
+    deny_unknown_fields
+)]
 pub enum Ended {
     /// With an exit code.
     Exit {
@@ -97,7 +102,8 @@ impl Outcome {
     /// The result value of a node that is concluded from this outcome.
     #[must_use]
     pub fn result(&self) -> Value {
-        let mut result = aiws::object! { "passed": self.failure.is_none(), "ended": self.ended.sentence() };
+        let mut result =
+            aiws::object! { "passed": self.failure.is_none(), "ended": self.ended.sentence() };
         if let (Value::Object(members), Some(failure)) = (&mut result, &self.failure) {
             members.insert("failure".to_owned(), failure.as_str().into());
         }
@@ -108,13 +114,19 @@ impl Outcome {
 /// The artifact of this name in a list.
 #[must_use]
 pub fn named<'a>(artifacts: &'a [Artifact], name: &str) -> Option<&'a Artifact> {
-    artifacts.iter().find(|artifact| artifact.locator.key.as_str() == name)
+    artifacts
+        .iter()
+        .find(|artifact| artifact.locator.key.as_str() == name)
 }
 
 /// Whether a producer says that its work counts. What says nothing of it counts.
 #[must_use]
 pub fn counts(manifest: &Manifest) -> bool {
-    manifest.result.get("passed").and_then(Value::as_bool).unwrap_or(true)
+    manifest
+        .result
+        .get("passed")
+        .and_then(Value::as_bool)
+        .unwrap_or(true)
 }
 
 /// The digest of the artifact of this name.

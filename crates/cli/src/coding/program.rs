@@ -9,18 +9,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use aiws::decimal::Dec;
 use aiws::digest::Digest;
 use aiws::error::{Code, Error};
-use aiws::id::{ApprovalId, AssessmentId, EvidenceId, GrantId, HoldId, Id, MissionId, NodeId, RunId};
+use aiws::id::{
+    ApprovalId, AssessmentId, EvidenceId, GrantId, HoldId, Id, MissionId, NodeId, RunId,
+};
 use aiws::json::Value;
 use aiws::object;
 use aiws::record::{
-    ApprovalDecision, Artifact, Assessment, Cause, Context, HoldDecision, HoldReason, HoldScope, HoldScopeKind,
-    Manifest, OutcomeStatus, Ref, VerificationVerdict,
+    ApprovalDecision, Artifact, Assessment, Cause, Context, HoldDecision, HoldReason, HoldScope,
+    HoldScopeKind, Manifest, OutcomeStatus, Ref, VerificationVerdict,
 };
 use praxis_artifacts::ArtifactProvider;
 use praxis_engine::program::{Conclusion, EffectPlan, NodeContext, Program};
 use praxis_model::command::{Body, BoundaryIntent, GrantCommand, HoldProposal, Verify};
 use praxis_model::run::RunState;
 use praxis_model::stream::derived;
+use tokio::sync::watch;
 
 use super::adapter::{AGENT, CHECK, recapture};
 use super::contract::{Grants, Job};
@@ -45,13 +48,51 @@ pub struct Coding {
     driven: Driven,
     artifacts: Arc<dyn ArtifactProvider>,
     jobs: Mutex<BTreeMap<MissionId, Arc<Job>>>,
+    /// What kept a tree from being built; whoever drives the runs stops then.
+    trouble: watch::Sender<Option<Error>>,
+    /// Set once nothing new is started any more.
+    stopping: watch::Sender<bool>,
 }
 
 impl Coding {
     /// The program over a store directory and its artifacts.
     #[must_use]
     pub fn new(store: PathBuf, artifacts: Arc<dyn ArtifactProvider>, driven: Driven) -> Self {
-        Self { store, driven, artifacts, jobs: Mutex::default() }
+        let (trouble, stopping) = (watch::Sender::new(None), watch::Sender::new(false));
+        Self {
+            store,
+            driven,
+            artifacts,
+            jobs: Mutex::default(),
+            trouble,
+            stopping,
+        }
+    }
+
+    /// Waits until something kept a tree from being built.
+    pub async fn trouble(&self) -> Error {
+        let mut trouble = self.trouble.subscribe();
+        // The sender is ours, so the wait ends only with an error to tell.
+        let seen = trouble
+            .wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|error| error.clone());
+        seen.unwrap_or_else(|| Error::new(Code::ActorLost, "the workflow is gone"))
+    }
+
+    /// Says that nothing new is started any more.
+    pub fn stop(&self) {
+        self.stopping.send_replace(true);
+    }
+
+    /// Tells of trouble and waits until whoever drives the runs has stopped, so that the attempts that are left are
+    /// not used up on a full disk before anybody can look.
+    pub async fn wait_out(&self, error: Error) {
+        self.trouble.send_replace(Some(error));
+        let mut stopping = self.stopping.subscribe();
+        // The sender is ours, so the wait cannot fail.
+        let _ = stopping.wait_for(|stopping| *stopping).await;
     }
 
     /// The job of a run.
@@ -78,7 +119,11 @@ impl Coding {
     /// The job of a mission that was asked about before; the engine always plans an effect before it has it.
     #[must_use]
     pub fn known(&self, mission: &MissionId) -> Option<Arc<Job>> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).get(mission).cloned()
+        self.jobs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(mission)
+            .cloned()
     }
 }
 
@@ -96,13 +141,14 @@ impl Program for Coding {
         let job = self.job(&ctx.state)?;
         let inputs = inputs_of(&ctx.state, &ctx.node.id);
         let plan_digest = || digest_in(&inputs, PLAN_FILE);
-        let agent = |action: Value, grant_id: GrantId, approval_id: Option<ApprovalId>| EffectPlan {
-            adapter: AGENT.to_owned(),
-            action,
-            amount: Dec::from_u64(1),
-            grant_id,
-            approval_id,
-        };
+        let agent =
+            |action: Value, grant_id: GrantId, approval_id: Option<ApprovalId>| EffectPlan {
+                adapter: AGENT.to_owned(),
+                action,
+                amount: Dec::from_u64(1),
+                grant_id,
+                approval_id,
+            };
         match stage(&ctx.node.id)? {
             Stage::Plan => Ok(agent(job.plan_action(), GrantId::new(Grants::PLAN)?, None)),
             Stage::Implement => {
@@ -112,7 +158,11 @@ impl Program for Coding {
             }
             Stage::Correct(number) => {
                 let plan = plan_digest()?;
-                Ok(agent(job.correct_action(&plan, number), Grants::correction(&plan)?, None))
+                Ok(agent(
+                    job.correct_action(&plan, number),
+                    Grants::correction(&plan)?,
+                    None,
+                ))
             }
             Stage::Check(_) => Ok(EffectPlan {
                 adapter: CHECK.to_owned(),
@@ -129,33 +179,51 @@ impl Program for Coding {
         let inputs = inputs_of(&ctx.state, &ctx.node.id);
         match stage(&ctx.node.id)? {
             Stage::Approve => self.conclude_approve(ctx, &inputs),
-            Stage::Plan | Stage::Implement | Stage::Correct(_) | Stage::Check(_) => self.conclude_work(ctx, &inputs),
+            Stage::Plan | Stage::Implement | Stage::Correct(_) | Stage::Check(_) => {
+                self.conclude_work(ctx, &inputs)
+            }
             Stage::Decide(_) => {
                 let passed = inputs.iter().all(|manifest| counts(manifest));
                 let kept = kept(&inputs, &[PLAN_FILE, PATCH_FILE, CHECK_FILE]);
                 Ok(completed(ctx, object! { "passed": passed }, kept))
             }
-            Stage::Passed(_) | Stage::Result => {
-                Ok(completed(ctx, object! { "passed": true }, kept(&inputs, &[PLAN_FILE, PATCH_FILE])))
-            }
+            Stage::Passed(_) | Stage::Result => Ok(completed(
+                ctx,
+                object! { "passed": true },
+                kept(&inputs, &[PLAN_FILE, PATCH_FILE]),
+            )),
             Stage::Verify => conclude_verify(ctx, &inputs),
             Stage::Accept => Ok(conclude_accept(ctx, &inputs)),
-            Stage::End => Ok(completed(ctx, object! { "disposition": "COMPLETED" }, kept(&inputs, &[PLAN_FILE, PATCH_FILE]))),
+            Stage::End => Ok(completed(
+                ctx,
+                object! { "disposition": "COMPLETED" },
+                kept(&inputs, &[PLAN_FILE, PATCH_FILE]),
+            )),
         }
     }
 }
 
 impl Coding {
     /// The approved plan goes on once the grant for its corrections is in force.
-    fn conclude_approve(&self, ctx: &NodeContext, inputs: &[Arc<Manifest>]) -> Result<Conclusion, Error> {
+    fn conclude_approve(
+        &self,
+        ctx: &NodeContext,
+        inputs: &[Arc<Manifest>],
+    ) -> Result<Conclusion, Error> {
         let job = self.job(&ctx.state)?;
         let plan = digest_in(inputs, PLAN_FILE)?;
-        let Some(approval) = current_approval(&ctx.state, &job.implement_action(&plan), ctx.now_ms)? else {
-            return Ok(Conclusion::Wait { what: "the approval of the plan".to_owned() });
+        let Some(approval) =
+            current_approval(&ctx.state, &job.implement_action(&plan), ctx.now_ms)?
+        else {
+            return Ok(Conclusion::Wait {
+                what: "the approval of the plan".to_owned(),
+            });
         };
         let grant = job.correction_grant(&plan)?;
         if job.corrections() > 0 && !ctx.mission.grants.contains_key(&grant.grant_id) {
-            return Ok(Conclusion::Command(Body::GrantCommand(GrantCommand { grant })));
+            return Ok(Conclusion::Command(Body::GrantCommand(GrantCommand {
+                grant,
+            })));
         }
         let mut boundary = boundary(ctx, OutcomeStatus::Completed, object! { "approved": true });
         boundary.artifacts = kept(inputs, &[PLAN_FILE]);
@@ -164,13 +232,21 @@ impl Coding {
     }
 
     /// An agent run or a check is concluded from its evidence.
-    fn conclude_work(&self, ctx: &NodeContext, inputs: &[Arc<Manifest>]) -> Result<Conclusion, Error> {
+    fn conclude_work(
+        &self,
+        ctx: &NodeContext,
+        inputs: &[Arc<Manifest>],
+    ) -> Result<Conclusion, Error> {
         let job = self.job(&ctx.state)?;
         let stage = stage(&ctx.node.id)?;
         if !has_applied(ctx) {
             return exhausted(ctx, &job);
         }
-        let reported = ctx.evidence.iter().rev().find_map(|record| Outcome::from_value(&record.report.as_ref()?.evidence));
+        let reported = ctx
+            .evidence
+            .iter()
+            .rev()
+            .find_map(|record| Outcome::from_value(&record.report.as_ref()?.evidence));
         let outcome = match reported {
             Some(outcome) => outcome,
             // A person found out that it did its work: what stands in the workspace is its result.
@@ -180,9 +256,10 @@ impl Coding {
         replace(&mut artifacts, &outcome.artifacts);
         let (status, hold) = match (stage, &outcome.failure) {
             (Stage::Plan, Some(_)) => (OutcomeStatus::Failed, None),
-            (Stage::Check(number), Some(_)) if number == job.corrections() => {
-                (OutcomeStatus::Blocked, Some(hold(ctx, &job, HoldReason::AttemptLimit)?))
-            }
+            (Stage::Check(number), Some(_)) if number == job.corrections() => (
+                OutcomeStatus::Blocked,
+                Some(hold(ctx, &job, HoldReason::AttemptLimit)?),
+            ),
             _ => (OutcomeStatus::Completed, None),
         };
         let mut boundary = boundary(ctx, status, outcome.result());
@@ -207,10 +284,23 @@ fn carried(stage: Stage) -> Vec<&'static str> {
 
 /// Every attempt is confirmed not to have been applied and none is left: a person has to look.
 fn exhausted(ctx: &NodeContext, job: &Job) -> Result<Conclusion, Error> {
-    let tried = ctx.operation.as_ref().map_or(0, |operation| operation.attempts.len());
-    let failure = format!("the agent did nothing in {tried} of {} attempts", job_attempts(ctx));
-    let mut boundary = boundary(ctx, OutcomeStatus::Blocked, object! { "passed": false, "failure": failure });
-    boundary.artifacts = kept(&inputs_of(&ctx.state, &ctx.node.id), &[PLAN_FILE, PATCH_FILE]);
+    let tried = ctx
+        .operation
+        .as_ref()
+        .map_or(0, |operation| operation.attempts.len());
+    let failure = format!(
+        "the agent did nothing in {tried} of {} attempts",
+        job_attempts(ctx)
+    );
+    let mut boundary = boundary(
+        ctx,
+        OutcomeStatus::Blocked,
+        object! { "passed": false, "failure": failure },
+    );
+    boundary.artifacts = kept(
+        &inputs_of(&ctx.state, &ctx.node.id),
+        &[PLAN_FILE, PATCH_FILE],
+    );
     boundary.hold = Some(hold(ctx, job, HoldReason::AttemptLimit)?);
     Ok(Conclusion::Boundary(boundary))
 }
@@ -222,10 +312,17 @@ fn job_attempts(ctx: &NodeContext) -> String {
 /// The node rests on the verification that [`verification`] proposes; the engine asks once it is there.
 fn conclude_verify(ctx: &NodeContext, inputs: &[Arc<Manifest>]) -> Result<Conclusion, Error> {
     let patch = digest_in(inputs, PATCH_FILE)?;
-    let verified = current(&ctx.state.verifications).is_some_and(|last| last.verdict.is_positive() && is_about(last, &patch));
+    let verified = current(&ctx.state.verifications)
+        .is_some_and(|last| last.verdict.is_positive() && is_about(last, &patch));
     Ok(match verified {
-        true => completed(ctx, object! { "passed": true }, kept(inputs, &[PLAN_FILE, PATCH_FILE])),
-        false => Conclusion::Wait { what: "the verification of the result".to_owned() },
+        true => completed(
+            ctx,
+            object! { "passed": true },
+            kept(inputs, &[PLAN_FILE, PATCH_FILE]),
+        ),
+        false => Conclusion::Wait {
+            what: "the verification of the result".to_owned(),
+        },
     })
 }
 
@@ -237,7 +334,10 @@ fn conclude_verify(ctx: &NodeContext, inputs: &[Arc<Manifest>]) -> Result<Conclu
 pub fn verification(state: &RunState) -> Result<Option<Verify>, Error> {
     use praxis_model::run::NodeStatus as S;
     let node = super::graph::node_id(super::graph::VERIFY)?;
-    let active = state.nodes.get(&node).is_some_and(|node| node.status == S::Active);
+    let active = state
+        .nodes
+        .get(&node)
+        .is_some_and(|node| node.status == S::Active);
     if !active || state.lifecycle.is_terminal() {
         return Ok(None);
     }
@@ -247,7 +347,11 @@ pub fn verification(state: &RunState) -> Result<Option<Verify>, Error> {
     }
     Ok(Some(Verify {
         assessment_id: AssessmentId::from(next_id(state, "assessment")),
-        run_id: state.subject.run_id.clone().ok_or_else(|| unexpected(&node))?,
+        run_id: state
+            .subject
+            .run_id
+            .clone()
+            .ok_or_else(|| unexpected(&node))?,
         subject: Id::new(patch.to_string())?,
         verdict: VerificationVerdict::Pass,
         evidence: passing_evidence(state)?,
@@ -256,12 +360,19 @@ pub fn verification(state: &RunState) -> Result<Option<Verify>, Error> {
 
 fn conclude_accept(ctx: &NodeContext, inputs: &[Arc<Manifest>]) -> Conclusion {
     let patch = digest_in(inputs, PATCH_FILE).ok();
-    let accepted = current(&ctx.state.acceptances)
-        .is_some_and(|last| last.verdict.is_positive() && patch.is_some_and(|patch| is_about(last, &patch)));
+    let accepted = current(&ctx.state.acceptances).is_some_and(|last| {
+        last.verdict.is_positive() && patch.is_some_and(|patch| is_about(last, &patch))
+    });
     if accepted {
-        completed(ctx, object! { "accepted": true }, kept(inputs, &[PLAN_FILE, PATCH_FILE]))
+        completed(
+            ctx,
+            object! { "accepted": true },
+            kept(inputs, &[PLAN_FILE, PATCH_FILE]),
+        )
     } else {
-        Conclusion::Wait { what: "the acceptance of the result".to_owned() }
+        Conclusion::Wait {
+            what: "the acceptance of the result".to_owned(),
+        }
     }
 }
 
@@ -287,15 +398,26 @@ pub fn proposal(state: &RunState, job: &Job, now_ms: u64) -> Result<Option<Propo
     let planned = status(super::graph::PLAN) == Some(S::Completed);
     let begun = status(super::graph::IMPLEMENT) != Some(S::Pending);
     let manifest = manifest_of(state, super::graph::PLAN);
-    let Some(plan) = manifest.as_ref().and_then(|manifest| named(&manifest.artifacts, PLAN_FILE)) else {
+    let Some(plan) = manifest
+        .as_ref()
+        .and_then(|manifest| named(&manifest.artifacts, PLAN_FILE))
+    else {
         return Ok(None);
     };
     let action = job.implement_action(&plan.digest);
-    if !planned || begun || state.lifecycle.is_terminal() || current_approval(state, &action, now_ms)?.is_some() {
+    if !planned
+        || begun
+        || state.lifecycle.is_terminal()
+        || current_approval(state, &action, now_ms)?.is_some()
+    {
         return Ok(None);
     }
     let fingerprint = aiws::canonical::digest_of(&action)?;
-    Ok(Some(Proposal { plan: plan.clone(), action, fingerprint }))
+    Ok(Some(Proposal {
+        plan: plan.clone(),
+        action,
+        fingerprint,
+    }))
 }
 
 /// What waits for an acceptance now: the verified patch, with the evidence of its check.
@@ -314,44 +436,83 @@ pub struct Candidate {
 /// As the ids of the evidence.
 pub fn candidate(state: &RunState) -> Result<Option<Candidate>, Error> {
     use praxis_model::run::NodeStatus as S;
-    let active = state.nodes.get(super::graph::ACCEPT).is_some_and(|node| node.status == S::Active);
+    let active = state
+        .nodes
+        .get(super::graph::ACCEPT)
+        .is_some_and(|node| node.status == S::Active);
     let manifest = manifest_of(state, super::graph::VERIFY);
-    let Some(patch) = manifest.as_ref().and_then(|manifest| named(&manifest.artifacts, PATCH_FILE)) else {
+    let Some(patch) = manifest
+        .as_ref()
+        .and_then(|manifest| named(&manifest.artifacts, PATCH_FILE))
+    else {
         return Ok(None);
     };
     let taken = current(&state.acceptances).is_some_and(|last| is_about(last, &patch.digest));
     if !active || taken || state.lifecycle.is_terminal() {
         return Ok(None);
     }
-    Ok(Some(Candidate { patch: patch.clone(), evidence: passing_evidence(state)? }))
+    Ok(Some(Candidate {
+        patch: patch.clone(),
+        evidence: passing_evidence(state)?,
+    }))
 }
 
 /// The newest manifest of a node.
 #[must_use]
 pub fn manifest_of(state: &RunState, node: &str) -> Option<Arc<Manifest>> {
-    let of_node = state.manifests.values().filter(|committed| committed.manifest.producer.node_id.as_str() == node);
-    of_node.max_by_key(|committed| committed.revision).map(|committed| Arc::clone(&committed.manifest))
+    let of_node = state
+        .manifests
+        .values()
+        .filter(|committed| committed.manifest.producer.node_id.as_str() == node);
+    of_node
+        .max_by_key(|committed| committed.revision)
+        .map(|committed| Arc::clone(&committed.manifest))
 }
 
 /// The manifests that a node's current activation consumed, skipped ones included.
 fn inputs_of(state: &RunState, node: &NodeId) -> Vec<Arc<Manifest>> {
-    let Some(own) = state.nodes.get(node) else { return Vec::new() };
-    let from_consumption = state.consumptions.get(&own.activation_id).map(|consumption| {
-        consumption.inputs.iter().map(|input| input.handoff.handoff_id.clone()).collect::<Vec<_>>()
-    });
+    let Some(own) = state.nodes.get(node) else {
+        return Vec::new();
+    };
+    let from_consumption = state
+        .consumptions
+        .get(&own.activation_id)
+        .map(|consumption| {
+            consumption
+                .inputs
+                .iter()
+                .map(|input| input.handoff.handoff_id.clone())
+                .collect::<Vec<_>>()
+        });
     // Before admission the deliveries say what will be consumed.
     let handoffs = from_consumption.unwrap_or_else(|| {
-        let mine = state.deliveries.values().filter(|delivery| delivery.record.recipient.activation_id == own.activation_id);
-        mine.map(|delivery| delivery.record.handoff.handoff_id.clone()).collect()
+        let mine = state
+            .deliveries
+            .values()
+            .filter(|delivery| delivery.record.recipient.activation_id == own.activation_id);
+        mine.map(|delivery| delivery.record.handoff.handoff_id.clone())
+            .collect()
     });
-    let committed = handoffs.iter().filter_map(|handoff| state.manifests.get(handoff));
-    committed.map(|committed| Arc::clone(&committed.manifest)).collect()
+    let committed = handoffs
+        .iter()
+        .filter_map(|handoff| state.manifests.get(handoff));
+    committed
+        .map(|committed| Arc::clone(&committed.manifest))
+        .collect()
 }
 
 /// The artifacts of these names from the inputs that were done.
 fn kept(inputs: &[Arc<Manifest>], names: &[&str]) -> Vec<Artifact> {
-    let done = || inputs.iter().filter(|manifest| manifest.outcome.status == OutcomeStatus::Completed);
-    names.iter().filter_map(|name| done().find_map(|manifest| named(&manifest.artifacts, name))).cloned().collect()
+    let done = || {
+        inputs
+            .iter()
+            .filter(|manifest| manifest.outcome.status == OutcomeStatus::Completed)
+    };
+    names
+        .iter()
+        .filter_map(|name| done().find_map(|manifest| named(&manifest.artifacts, name)))
+        .cloned()
+        .collect()
 }
 
 /// Puts `made` in place of what has the same name; transcripts come last.
@@ -366,12 +527,19 @@ fn replace(artifacts: &mut Vec<Artifact>, made: &[Artifact]) {
 fn digest_in(inputs: &[Arc<Manifest>], name: &str) -> Result<Digest, Error> {
     let kept = kept(inputs, &[name]);
     kept.first().map(|artifact| artifact.digest).ok_or_else(|| {
-        Error::new(Code::ArtifactUnavailable, format!("expected {name} among the inputs of the node, found none"))
+        Error::new(
+            Code::ArtifactUnavailable,
+            format!("expected {name} among the inputs of the node, found none"),
+        )
     })
 }
 
 /// The newest approval of exactly this action that counts now.
-fn current_approval(state: &RunState, action: &Value, now_ms: u64) -> Result<Option<ApprovalId>, Error> {
+fn current_approval(
+    state: &RunState,
+    action: &Value,
+    now_ms: u64,
+) -> Result<Option<ApprovalId>, Error> {
     let fingerprint = aiws::canonical::digest_of(action)?;
     let counts = |approval: &&aiws::record::Approval| {
         approval.fingerprint == fingerprint
@@ -379,7 +547,11 @@ fn current_approval(state: &RunState, action: &Value, now_ms: u64) -> Result<Opt
             && !approval.revoked
             && !approval.expires_at_ms.reached(now_ms)
     };
-    let newest = state.approvals.values().filter(counts).max_by_key(|approval| approval.granted_at_ms.0);
+    let newest = state
+        .approvals
+        .values()
+        .filter(counts)
+        .max_by_key(|approval| approval.granted_at_ms.0);
     Ok(newest.map(|approval| approval.approval_id.clone()))
 }
 
@@ -391,18 +563,33 @@ fn passing_evidence(state: &RunState) -> Result<Vec<EvidenceId>, Error> {
             && committed.manifest.outcome.status == OutcomeStatus::Completed
             && counts(&committed.manifest)
     });
-    let check = passed.max_by_key(|committed| committed.revision).map(|committed| Arc::clone(&committed.manifest));
-    let produced = check.iter().flat_map(|manifest| &manifest.producer.operations);
-    let attempts = produced.flat_map(|operation| &operation.attempt_ids).filter_map(|id| state.attempts.get(id));
-    let evidence: Vec<EvidenceId> = attempts.last().map(|attempt| attempt.evidence.clone()).unwrap_or_default();
+    let check = passed
+        .max_by_key(|committed| committed.revision)
+        .map(|committed| Arc::clone(&committed.manifest));
+    let produced = check
+        .iter()
+        .flat_map(|manifest| &manifest.producer.operations);
+    let attempts = produced
+        .flat_map(|operation| &operation.attempt_ids)
+        .filter_map(|id| state.attempts.get(id));
+    let evidence: Vec<EvidenceId> = attempts
+        .last()
+        .map(|attempt| attempt.evidence.clone())
+        .unwrap_or_default();
     if evidence.is_empty() {
-        return Err(Error::new(Code::EvidenceInvalid, "expected a passing check with evidence, found none"));
+        return Err(Error::new(
+            Code::EvidenceInvalid,
+            "expected a passing check with evidence, found none",
+        ));
     }
     Ok(evidence)
 }
 
 fn current(assessments: &[Assessment]) -> Option<&Assessment> {
-    assessments.iter().rev().find(|assessment| assessment.invalidated.is_none())
+    assessments
+        .iter()
+        .rev()
+        .find(|assessment| assessment.invalidated.is_none())
 }
 
 fn is_about(assessment: &Assessment, patch: &Digest) -> bool {
@@ -410,7 +597,9 @@ fn is_about(assessment: &Assessment, patch: &Digest) -> bool {
 }
 
 fn has_applied(ctx: &NodeContext) -> bool {
-    ctx.operation.as_ref().is_some_and(|operation| operation.status == aiws::record::OperationStatus::ConfirmedApplied)
+    ctx.operation.as_ref().is_some_and(|operation| {
+        operation.status == aiws::record::OperationStatus::ConfirmedApplied
+    })
 }
 
 fn stage(node: &NodeId) -> Result<Stage, Error> {
@@ -418,7 +607,10 @@ fn stage(node: &NodeId) -> Result<Stage, Error> {
 }
 
 fn unexpected(node: &NodeId) -> Error {
-    Error::new(Code::GraphInvalid, format!("expected a node of the coding workflow, found {node}"))
+    Error::new(
+        Code::GraphInvalid,
+        format!("expected a node of the coding workflow, found {node}"),
+    )
 }
 
 /// A new id for something that this state's next event makes.
@@ -454,7 +646,10 @@ fn hold(ctx: &NodeContext, job: &Job, reason: HoldReason) -> Result<HoldProposal
         hold_id: HoldId::from(next_id(&ctx.state, "hold")),
         scope: HoldScope {
             kind: HoldScopeKind::Run,
-            scope_ref: Ref { id: job.run_id.as_id(), revision: one },
+            scope_ref: Ref {
+                id: job.run_id.as_id(),
+                revision: one,
+            },
             resolver_revision: one,
         },
         reason,

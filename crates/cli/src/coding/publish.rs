@@ -40,10 +40,22 @@ impl Accepted {
     ///
     /// `STORE_CORRUPT` when a completed run has no accepted patch.
     pub fn of(state: &RunState, events: &[Sealed]) -> Result<Self, Error> {
-        let missing = |what: &str| Error::new(Code::StoreCorrupt, format!("expected {what} of the completed run, found none"));
+        let missing = |what: &str| {
+            Error::new(
+                Code::StoreCorrupt,
+                format!("expected {what} of the completed run, found none"),
+            )
+        };
         let end = manifest_of(state, graph::END).ok_or_else(|| missing("the end"))?;
-        let artifact = |name: &str| named(&end.artifacts, name).cloned().ok_or_else(|| missing(name));
-        let acceptance = events.iter().rev().find(|sealed| matches!(sealed.event.command, Body::Accept(_)));
+        let artifact = |name: &str| {
+            named(&end.artifacts, name)
+                .cloned()
+                .ok_or_else(|| missing(name))
+        };
+        let acceptance = events
+            .iter()
+            .rev()
+            .find(|sealed| matches!(sealed.event.command, Body::Accept(_)));
         let acceptance = acceptance.ok_or_else(|| missing("the acceptance"))?;
         Ok(Self {
             patch: artifact(PATCH_FILE)?,
@@ -66,21 +78,42 @@ pub fn branch(job: &Job) -> String {
 ///
 /// `BRANCH_CONFLICT` when the branch has another commit or cannot be made; `REPO_NOT_FOUND` or `REPO_UNUSABLE` when
 /// the repository is gone or git fails.
-pub fn publish(workspace: &Workspace, job: &Job, accepted: &Accepted, patch: &[u8]) -> Result<String, Error> {
+pub fn publish(
+    workspace: &Workspace,
+    job: &Job,
+    accepted: &Accepted,
+    patch: &[u8],
+) -> Result<String, Error> {
     let repository = Source::locate(&job.repository())?;
     workspace.prepare(&repository)?;
     let commit = commit(workspace, job, accepted, patch)?;
     let name = format!("refs/heads/{}", branch(job));
     match existing(&repository, &name)? {
         Some(found) if found == commit => return Ok(commit),
-        Some(found) => return Err(conflict(job, &format!("it stands at {found}, the result is {commit}"))),
+        Some(found) => {
+            return Err(conflict(
+                job,
+                &format!("it stands at {found}, the result is {commit}"),
+            ));
+        }
         None => {}
     }
     let engine = workspace.engine_git();
-    Git::inside(&engine).args(["update-ref", "refs/praxis/result", &commit]).run()?;
+    Git::inside(&engine)
+        .args(["update-ref", "refs/praxis/result", &commit])
+        .run()?;
     fetch(&repository, &engine, &commit)?;
     let none = "0".repeat(commit.len());
-    let swap = Git::inside(&repository).args(["update-ref", "-m", "praxis: accepted result", &name, &commit, &none]).run();
+    let swap = Git::inside(&repository)
+        .args([
+            "update-ref",
+            "-m",
+            "praxis: accepted result",
+            &name,
+            &commit,
+            &none,
+        ])
+        .run();
     match swap {
         Ok(_) => Ok(commit),
         // Somebody else was quicker, or a branch called `praxis` is in the way.
@@ -90,7 +123,9 @@ pub fn publish(workspace: &Workspace, job: &Job, accepted: &Accepted, patch: &[u
 }
 
 fn existing(repository: &Path, name: &str) -> Result<Option<String>, Error> {
-    let (found, at) = Git::inside(repository).args(["rev-parse", "--verify", "--quiet", name]).probe()?;
+    let (found, at) = Git::inside(repository)
+        .args(["rev-parse", "--verify", "--quiet", name])
+        .probe()?;
     Ok(found.then(|| String::from_utf8_lossy(&at).trim().to_owned()))
 }
 
@@ -104,7 +139,12 @@ fn conflict(job: &Job, why: &str) -> Error {
 }
 
 /// The commit, the same one whenever it is made: everything in it is recorded.
-fn commit(workspace: &Workspace, job: &Job, accepted: &Accepted, patch: &[u8]) -> Result<String, Error> {
+fn commit(
+    workspace: &Workspace,
+    job: &Job,
+    accepted: &Accepted,
+    patch: &[u8],
+) -> Result<String, Error> {
     let tree = workspace.tree_of(patch)?;
     let date = format!("{} +0000", accepted.accepted_ms / 1_000);
     Git::inside(&workspace.engine_git())
@@ -120,7 +160,11 @@ fn message(job: &Job, accepted: &Accepted) -> String {
     let task = crate::render::escape::block(job.task.trim());
     let mut lines = task.lines();
     let subject = crate::render::escape::clip(lines.next().unwrap_or_default(), 72);
-    let rest = if task.lines().count() > 1 || subject.ends_with('~') { format!("\n{task}\n") } else { String::new() };
+    let rest = if task.lines().count() > 1 || subject.ends_with('~') {
+        format!("\n{task}\n")
+    } else {
+        String::new()
+    };
     format!(
         "{subject}\n{rest}\nPraxis-Run: {}\nPraxis-Plan: sha256:{}\nPraxis-Patch: sha256:{}\nPraxis-Accepted-By: {}\n",
         job.run_id,

@@ -26,7 +26,13 @@ impl Live {
         let stream = std::io::stderr();
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let terminal = stream.is_terminal() && !dumb;
-        Self { style: Style::of(&stream), terminal, quiet, drawn: 0, said: BTreeMap::new() }
+        Self {
+            style: Style::of(&stream),
+            terminal,
+            quiet,
+            drawn: 0,
+            said: BTreeMap::new(),
+        }
     }
 
     /// Whether it redraws in place, and so wants to be told now and then that time has passed.
@@ -40,7 +46,11 @@ impl Live {
         if self.quiet {
             return;
         }
-        if self.terminal { self.redraw(pages, now_ms) } else { self.changes(pages) }
+        if self.terminal {
+            self.redraw(pages, now_ms)
+        } else {
+            self.changes(pages)
+        }
     }
 
     /// Leaves what is drawn and goes on below it, for a question or a message.
@@ -67,7 +77,11 @@ impl Live {
                 page.spend.spent,
                 page.spend.bound
             );
-            let body = format!("{}\n{}", super::escape::clip(&head, self.style.width), tree(page, self.style));
+            let body = format!(
+                "{}\n{}",
+                super::escape::clip(&head, self.style.width),
+                tree(page, self.style)
+            );
             drawn += body.lines().count();
             text.push_str(&body);
         }
@@ -76,13 +90,21 @@ impl Live {
     }
 
     fn erase(&self) -> String {
-        if self.drawn == 0 { String::new() } else { format!("\u{1b}[{}A\u{1b}[J", self.drawn) }
+        if self.drawn == 0 {
+            String::new()
+        } else {
+            format!("\u{1b}[{}A\u{1b}[J", self.drawn)
+        }
     }
 
     fn changes(&mut self, pages: &[Page]) {
         let mut text = String::new();
         for page in pages {
-            for row in page.rows.iter().filter(|row| !row.plumbing && row.word != "skipped") {
+            for row in page
+                .rows
+                .iter()
+                .filter(|row| !row.plumbing && row.word != "skipped")
+            {
                 let key = (page.run.clone(), row.id.clone());
                 if row.word.is_empty() || self.said.get(&key) == Some(&row.word) {
                     continue;

@@ -8,7 +8,8 @@ use aiws::decimal::Dec;
 use aiws::id::NodeId;
 use aiws::json::Value;
 use aiws::record::{
-    ActorKind, Attempt, AttemptStatus, EffectClass, Hold, HoldDecision, HoldReason, HoldState, Lifecycle, OutcomeStatus,
+    ActorKind, Attempt, AttemptStatus, EffectClass, Hold, HoldDecision, HoldReason, HoldState,
+    Lifecycle, OutcomeStatus,
 };
 use praxis_journal_format::Sealed;
 use praxis_model::account::AccountRow;
@@ -104,10 +105,18 @@ impl Standing {
         if state.lifecycle.is_terminal() {
             return Self::Ended(state.lifecycle);
         }
-        if state.attempts.values().any(|attempt| is_uncertain(state, attempt)) {
+        if state
+            .attempts
+            .values()
+            .any(|attempt| is_uncertain(state, attempt))
+        {
             return Self::Uncertain;
         }
-        if state.holds.values().any(|hold| hold.state == HoldState::Open) {
+        if state
+            .holds
+            .values()
+            .any(|hold| hold.state == HoldState::Open)
+        {
             return Self::Held;
         }
         if proposal(state, job, now_ms).is_ok_and(|proposal| proposal.is_some()) {
@@ -261,18 +270,34 @@ impl History {
         let at_ms = event.at_ms.0;
         match &event.command {
             Body::AdmitConsumer(body) => {
-                self.times.entry(body.consumption.node_id.clone()).or_default().0 = Some(at_ms);
+                self.times
+                    .entry(body.consumption.node_id.clone())
+                    .or_default()
+                    .0 = Some(at_ms);
             }
             Body::CommitBoundary(body) => {
-                self.times.entry(body.manifest.producer.node_id.clone()).or_default().1 = Some(at_ms);
+                self.times
+                    .entry(body.manifest.producer.node_id.clone())
+                    .or_default()
+                    .1 = Some(at_ms);
             }
             Body::Approve(body) => {
                 let yes = body.decision == aiws::record::ApprovalDecision::Approved;
-                self.decided[0] = Some(decided(event.actor_kind, &event.decision_class, event.actor_id.as_str(), [yes, true]));
+                self.decided[0] = Some(decided(
+                    event.actor_kind,
+                    &event.decision_class,
+                    event.actor_id.as_str(),
+                    [yes, true],
+                ));
             }
             Body::Accept(body) => {
                 let yes = body.verdict == aiws::record::AcceptanceVerdict::Accepted;
-                self.decided[1] = Some(decided(event.actor_kind, &event.decision_class, event.actor_id.as_str(), [yes, false]));
+                self.decided[1] = Some(decided(
+                    event.actor_kind,
+                    &event.decision_class,
+                    event.actor_id.as_str(),
+                    [yes, false],
+                ));
             }
             _ => {}
         }
@@ -298,21 +323,41 @@ fn decided(kind: ActorKind, class: &str, actor: &str, [yes, plan]: [bool; 2]) ->
 impl Page {
     /// The page of a run.
     #[must_use]
-    pub fn of(state: &RunState, job: &Job, history: &History, account: Option<&AccountRow>, now_ms: u64) -> Self {
+    pub fn of(
+        state: &RunState,
+        job: &Job,
+        history: &History,
+        account: Option<&AccountRow>,
+        now_ms: u64,
+    ) -> Self {
         let standing = Standing::of(state, job, now_ms);
         let spend = account.map_or_else(
-            || Spend { bound: state.contract.budget, ..Spend::default() },
-            |row| Spend { spent: row.spent, reserved: row.reserved, bound: row.bound, overrun: row.overrun },
+            || Spend {
+                bound: state.contract.budget,
+                ..Spend::default()
+            },
+            |row| Spend {
+                spent: row.spent,
+                reserved: row.reserved,
+                bound: row.bound,
+                overrun: row.overrun,
+            },
         );
         let uncertain = uncertain_of(state);
-        let open = state.holds.values().filter(|hold| hold.state == HoldState::Open);
+        let open = state
+            .holds
+            .values()
+            .filter(|hold| hold.state == HoldState::Open);
         let mut page = Self {
             run: escape::line(job.run_id.as_str()),
             task: escape::line(job.task.lines().next().unwrap_or_default()),
             repository: escape::line(&job.repository),
             base: escape::line(&job.base_commit),
             standing,
-            cause: state.cause.as_ref().map(|cause| format!("{}: {}", cause.code, escape::line(&cause.detail))),
+            cause: state
+                .cause
+                .as_ref()
+                .map(|cause| format!("{}: {}", cause.code, escape::line(&cause.detail))),
             started_ms: job.started_at_ms.0,
             last_ms: state.last_ms,
             spend,
@@ -321,7 +366,9 @@ impl Page {
             rows: rows(state, history),
             holds: open.map(hold_line).collect(),
             uncertain,
-            accepted: (standing == Standing::Accepted).then(|| accepted(state)).flatten(),
+            accepted: (standing == Standing::Accepted)
+                .then(|| accepted(state))
+                .flatten(),
             branch: (standing == Standing::Accepted).then(|| format!("praxis/{}", job.run_id)),
             next: Vec::new(),
         };
@@ -338,9 +385,14 @@ impl Page {
             }
             Standing::Ended(_) => Vec::new(),
             Standing::Uncertain => vec!["praxis unknown".to_owned()],
-            Standing::Held => vec![format!("praxis show {run}"), "praxis explain HOLD_ACTIVE".to_owned()],
+            Standing::Held => vec![
+                format!("praxis show {run}"),
+                "praxis explain HOLD_ACTIVE".to_owned(),
+            ],
             Standing::NeedsApproval | Standing::NeedsAcceptance => {
-                vec![format!("praxis resume {run}    (at a terminal, or with --approve-as NAME)")]
+                vec![format!(
+                    "praxis resume {run}    (at a terminal, or with --approve-as NAME)"
+                )]
             }
             Standing::Going => vec![format!("praxis resume {run}")],
         }
@@ -354,7 +406,10 @@ fn accepted(state: &RunState) -> Option<[String; 2]> {
 }
 
 fn uncertain_of(state: &RunState) -> Vec<Uncertain> {
-    let unknown = state.attempts.values().filter(|attempt| is_uncertain(state, attempt));
+    let unknown = state
+        .attempts
+        .values()
+        .filter(|attempt| is_uncertain(state, attempt));
     let line = |attempt: &Attempt| Uncertain {
         attempt: attempt.attempt_id.to_string(),
         short: short(attempt.attempt_id.as_str()),
@@ -371,13 +426,25 @@ fn uncertain_of(state: &RunState) -> Vec<Uncertain> {
 
 fn hold_line(hold: &Hold) -> HoldLine {
     let sentence = match hold.reason {
-        HoldReason::AttemptLimit => "every correction or attempt is used up; nothing adds more, so the run can only be canceled",
-        HoldReason::CostLimit => "the budget is used up; nothing adds to it, so the run can only be canceled",
-        HoldReason::TimeLimit => "the deadline for new work has passed; the run can only be canceled",
-        HoldReason::Artifact => "stored material is missing or damaged; restore the identical bytes",
-        HoldReason::UncertainEffect => "an agent run's outcome is unknown; `praxis unknown` shows how to settle it",
+        HoldReason::AttemptLimit => {
+            "every correction or attempt is used up; nothing adds more, so the run can only be canceled"
+        }
+        HoldReason::CostLimit => {
+            "the budget is used up; nothing adds to it, so the run can only be canceled"
+        }
+        HoldReason::TimeLimit => {
+            "the deadline for new work has passed; the run can only be canceled"
+        }
+        HoldReason::Artifact => {
+            "stored material is missing or damaged; restore the identical bytes"
+        }
+        HoldReason::UncertainEffect => {
+            "an agent run's outcome is unknown; `praxis unknown` shows how to settle it"
+        }
         HoldReason::Restart => "the run's owner failed too often; look at the log before going on",
-        HoldReason::InvalidatedInput | HoldReason::Operator | HoldReason::Rule => "somebody stopped the run",
+        HoldReason::InvalidatedInput | HoldReason::Operator | HoldReason::Rule => {
+            "somebody stopped the run"
+        }
     };
     HoldLine {
         id: hold.hold_id.to_string(),
@@ -388,21 +455,37 @@ fn hold_line(hold: &Hold) -> HoldLine {
 }
 
 fn rows(state: &RunState, history: &History) -> Vec<Row> {
-    let Some(graph) = &state.graph else { return Vec::new() };
-    graph.nodes.iter().map(|node| row(state, history, &node.id)).collect()
+    let Some(graph) = &state.graph else {
+        return Vec::new();
+    };
+    graph
+        .nodes
+        .iter()
+        .map(|node| row(state, history, &node.id))
+        .collect()
 }
 
 fn row(state: &RunState, history: &History, id: &NodeId) -> Row {
     let stage = Stage::of(id);
-    let status = state.nodes.get(id).map_or(NodeStatus::Pending, |node| node.status);
+    let status = state
+        .nodes
+        .get(id)
+        .map_or(NodeStatus::Pending, |node| node.status);
     let attempts: Vec<&Attempt> = attempts_of(state, id);
-    let spent = attempts.iter().filter_map(|attempt| attempt.actual).fold(Dec::ZERO, |sum, actual| {
-        sum.checked_add(actual).unwrap_or(sum)
-    });
+    let spent = attempts
+        .iter()
+        .filter_map(|attempt| attempt.actual)
+        .fold(Dec::ZERO, |sum, actual| {
+            sum.checked_add(actual).unwrap_or(sum)
+        });
     let (word, bad) = word(state, id, status, &attempts);
     let depth = match stage {
         Some(Stage::Correct(_)) => 1,
-        Some(Stage::Check(number) | Stage::Decide(number) | Stage::Passed(number)) if number > 0 => 1,
+        Some(Stage::Check(number) | Stage::Decide(number) | Stage::Passed(number))
+            if number > 0 =>
+        {
+            1
+        }
         _ => 0,
     };
     Row {
@@ -421,17 +504,29 @@ fn row(state: &RunState, history: &History, id: &NodeId) -> Row {
 }
 
 fn attempts_of<'a>(state: &'a RunState, id: &NodeId) -> Vec<&'a Attempt> {
-    let mine = state.operations.values().filter(|operation| operation.node_id.as_ref() == Some(id));
-    mine.flat_map(|operation| &operation.attempts).filter_map(|attempt| state.attempts.get(attempt)).collect()
+    let mine = state
+        .operations
+        .values()
+        .filter(|operation| operation.node_id.as_ref() == Some(id));
+    mine.flat_map(|operation| &operation.attempts)
+        .filter_map(|attempt| state.attempts.get(attempt))
+        .collect()
 }
 
-fn word(state: &RunState, id: &NodeId, status: NodeStatus, attempts: &[&Attempt]) -> (&'static str, bool) {
+fn word(
+    state: &RunState,
+    id: &NodeId,
+    status: NodeStatus,
+    attempts: &[&Attempt],
+) -> (&'static str, bool) {
     let is_check = matches!(Stage::of(id), Some(Stage::Check(_)));
     let passed = manifest_of(state, id.as_str()).is_none_or(|manifest| counts(&manifest));
     match status {
         _ if attempts.iter().any(|attempt| is_uncertain(state, attempt)) => ("uncertain", true),
         NodeStatus::Pending => ("", false),
-        NodeStatus::Active if matches!(Stage::of(id), Some(Stage::Approve | Stage::Accept)) => ("waits", false),
+        NodeStatus::Active if matches!(Stage::of(id), Some(Stage::Approve | Stage::Accept)) => {
+            ("waits", false)
+        }
         NodeStatus::Active => ("running", false),
         NodeStatus::Completed if is_check && passed => ("passed", false),
         NodeStatus::Completed if is_check => ("failed", true),
@@ -451,7 +546,11 @@ fn note(state: &RunState, history: &History, id: &NodeId, stage: Option<Stage>) 
         _ => {
             let manifest = manifest_of(state, id.as_str())?;
             let bad = manifest.outcome.status != OutcomeStatus::Skipped;
-            let failure = manifest.result.get("failure").and_then(Value::as_str).filter(|_| bad)?;
+            let failure = manifest
+                .result
+                .get("failure")
+                .and_then(Value::as_str)
+                .filter(|_| bad)?;
             Some(escape::line(failure))
         }
     }

@@ -37,7 +37,10 @@ impl Style {
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let columns = if terminal { columns() } else { None };
-        Self { colour: terminal && !no_colour && !dumb, width: columns.unwrap_or(100).clamp(40, 200) }
+        Self {
+            colour: terminal && !no_colour && !dumb,
+            width: columns.unwrap_or(100).clamp(40, 200),
+        }
     }
 
     fn paint(self, tone: Tone, text: &str) -> String {
@@ -64,19 +67,48 @@ fn columns() -> Option<usize> {
 #[must_use]
 pub fn page(page: &Page, style: Style) -> String {
     let mut text = String::new();
-    let _ = writeln!(text, "{}  {}", style.paint(Tone::Strong, &format!("run {}", page.run)), standing(page.standing, style));
+    let _ = writeln!(
+        text,
+        "{}  {}",
+        style.paint(Tone::Strong, &format!("run {}", page.run)),
+        standing(page.standing, style)
+    );
     facts(&mut text, page, style);
     text.push('\n');
     text.push_str(&tree(page, style));
     for hold in &page.holds {
-        let allowed: Vec<&str> = hold.allowed.iter().map(|decision| decision.name()).collect();
-        let _ = writeln!(text, "\n{} {}", style.paint(Tone::Bad, "hold"), hold.reason.name());
+        let allowed: Vec<&str> = hold
+            .allowed
+            .iter()
+            .map(|decision| decision.name())
+            .collect();
+        let _ = writeln!(
+            text,
+            "\n{} {}",
+            style.paint(Tone::Bad, "hold"),
+            hold.reason.name()
+        );
         let _ = writeln!(text, "  {}", hold.sentence);
-        let _ = writeln!(text, "  it allows {}; id {}", allowed.join(", "), super::page::short(&hold.id));
+        let _ = writeln!(
+            text,
+            "  it allows {}; id {}",
+            allowed.join(", "),
+            super::page::short(&hold.id)
+        );
     }
     for attempt in &page.uncertain {
-        let _ = writeln!(text, "\n{} attempt {} of {}", style.paint(Tone::Bad, "uncertain"), attempt.short, attempt.node);
-        let _ = writeln!(text, "  nobody saw how it ended; {} stay reserved until somebody settles it", units(attempt.reserved));
+        let _ = writeln!(
+            text,
+            "\n{} attempt {} of {}",
+            style.paint(Tone::Bad, "uncertain"),
+            attempt.short,
+            attempt.node
+        );
+        let _ = writeln!(
+            text,
+            "  nobody saw how it ended; {} stay reserved until somebody settles it",
+            units(attempt.reserved)
+        );
     }
     next(&mut text, page, style);
     text
@@ -85,14 +117,35 @@ pub fn page(page: &Page, style: Style) -> String {
 fn facts(text: &mut String, page: &Page, style: Style) {
     let mut line = |name: &str, value: &str| {
         let value = clip(value, style.width.saturating_sub(10));
-        let _ = writeln!(text, "  {} {value}", style.paint(Tone::Dim, &format!("{name:<7}")));
+        let _ = writeln!(
+            text,
+            "  {} {value}",
+            style.paint(Tone::Dim, &format!("{name:<7}"))
+        );
     };
     line("task", &page.task);
-    line("repo", &format!("{} at {}", page.repository, short_commit(&page.base)));
+    line(
+        "repo",
+        &format!("{} at {}", page.repository, short_commit(&page.base)),
+    );
     line("spend", &spend(page));
-    line("time", &format!("{} from {}", duration(page.last_ms.saturating_sub(page.started_ms)), utc(page.started_ms)));
+    line(
+        "time",
+        &format!(
+            "{} from {}",
+            duration(page.last_ms.saturating_sub(page.started_ms)),
+            utc(page.started_ms)
+        ),
+    );
     if page.epoch > 1 {
-        line("owner", &format!("epoch {}: taken over {} after a crash", page.epoch, times(page.epoch - 1)));
+        line(
+            "owner",
+            &format!(
+                "epoch {}: taken over {} after a crash",
+                page.epoch,
+                times(page.epoch - 1)
+            ),
+        );
     }
     line("head", &format!("revision {} {}", page.head.0, page.head.1));
     if let Some(cause) = &page.cause {
@@ -151,7 +204,11 @@ pub fn tree(page: &Page, style: Style) -> String {
     }
     if !skipped.is_empty() {
         let names = format!("  skipped   {}", skipped.join(", "));
-        let _ = writeln!(text, "{}", style.paint(Tone::Dim, &clip(&names, style.width)));
+        let _ = writeln!(
+            text,
+            "{}",
+            style.paint(Tone::Dim, &clip(&names, style.width))
+        );
     }
     text
 }
@@ -187,18 +244,30 @@ pub fn line(row: &Row, style: Style) -> String {
         let _ = write!(rest, "  ({})", facts.join(", "));
     }
     let rest = clip(&rest, style.width.saturating_sub(12));
-    let rest = if row.word.is_empty() { style.paint(Tone::Dim, &rest) } else { rest };
+    let rest = if row.word.is_empty() {
+        style.paint(Tone::Dim, &rest)
+    } else {
+        rest
+    };
     format!("  {}{rest}", style.paint(tone, &format!("{word:<10}")))
 }
 
 /// An amount with its unit.
 #[must_use]
 pub fn units(amount: aiws::decimal::Dec) -> String {
-    if amount == aiws::decimal::Dec::from_u64(1) { "1 unit".to_owned() } else { format!("{amount} units") }
+    if amount == aiws::decimal::Dec::from_u64(1) {
+        "1 unit".to_owned()
+    } else {
+        format!("{amount} units")
+    }
 }
 
 fn times(count: u64) -> String {
-    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+    if count == 1 {
+        "once".to_owned()
+    } else {
+        format!("{count} times")
+    }
 }
 
 /// The beginning of a commit's name.
@@ -225,7 +294,12 @@ pub fn utc(ms: u64) -> String {
     let seconds = ms / 1_000;
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = civil(days);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}Z", rest / 3_600, rest % 3_600 / 60, rest % 60)
+    format!(
+        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}Z",
+        rest / 3_600,
+        rest % 3_600 / 60,
+        rest % 60
+    )
 }
 
 /// The date of a day that is counted from 1970-01-01, in the Gregorian calendar.
@@ -233,11 +307,16 @@ fn civil(days: u64) -> (u64, u64, u64) {
     // Years begin in March here, so that the leap day is the last of its year.
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
@@ -251,6 +330,9 @@ mod tests {
         assert_eq!(utc(951_782_400_000), "2000-02-29 00:00:00Z");
         assert_eq!(utc(1_796_061_599_999), "2026-11-30 17:59:59Z");
         let durations: Vec<String> = [0, 1_250, 59_999, 61_000, 3_700_000].map(duration).to_vec();
-        assert_eq!(durations, ["0.0 s", "1.2 s", "59 s", "1 min 1 s", "1 h 1 min"]);
+        assert_eq!(
+            durations,
+            ["0.0 s", "1.2 s", "59 s", "1 min 1 s", "1 h 1 min"]
+        );
     }
 }

@@ -22,12 +22,23 @@ use crate::store;
 ///
 /// What was refused before the run began; afterwards the exit says how the run stands.
 pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
-    let in_advance = args.approve_as.as_deref().map(|name| named("--approve-as", name)).transpose()?;
-    let asking = Asking { in_advance, no_wait: args.no_wait, json: call.json };
+    let in_advance = args
+        .approve_as
+        .as_deref()
+        .map(|name| named("--approve-as", name))
+        .transpose()?;
+    let asking = Asking {
+        in_advance,
+        no_wait: args.no_wait,
+        json: call.json,
+    };
     let source = Source::open(&args.repo)?;
     source.require_outside(&call.store)?;
     let repository = source.root.to_str().ok_or_else(|| {
-        Error::new(Code::RepoUnusable, format!("the path {} is not UTF-8", source.root.display()))
+        Error::new(
+            Code::RepoUnusable,
+            format!("the path {} is not UTF-8", source.root.display()),
+        )
     })?;
     let choices = Choices {
         task: args.task,
@@ -38,7 +49,11 @@ pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
         budget: args.budget.map(Dec::from_u64),
         timeout_seconds: args.timeout,
     };
-    let origin = Origin { started_by: login()?, started_at_ms: now_ms(), name: random_name()? };
+    let origin = Origin {
+        started_by: login()?,
+        started_at_ms: now_ms(),
+        name: random_name()?,
+    };
     let job = Job::new(choices, repository, &source.base, origin)?;
     require_environment(&[std::sync::Arc::new(job.clone())])?;
     store::create_if_missing(&call.store)?;
@@ -47,7 +62,11 @@ pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
         session.coding.workspace(&job).prepare(&source.root)?;
         session.start(&job).await?;
         if !call.json {
-            eprintln!("run {}: {}", job.run_id, crate::render::escape::line(job.task.lines().next().unwrap_or_default()));
+            eprintln!(
+                "run {}: {}",
+                job.run_id,
+                crate::render::escape::line(job.task.lines().next().unwrap_or_default())
+            );
         }
         let subject = Subject::run(job.mission_id.clone(), job.run_id.clone());
         drive(&session, &[subject], asking).await

@@ -33,7 +33,10 @@ fn list(as_json: bool) -> Result<Exit, Error> {
         let codes: Vec<Value> = Code::all().iter().map(|code| value(*code)).collect();
         print(&json::object("codes", aiws::object! { "codes": codes }).to_string())?;
     } else {
-        let lines: Vec<String> = Code::all().iter().map(|code| format!("{:<24}{}", code.name(), code.sentence())).collect();
+        let lines: Vec<String> = Code::all()
+            .iter()
+            .map(|code| format!("{:<24}{}", code.name(), code.sentence()))
+            .collect();
         print(&lines.join("\n"))?;
     }
     Ok(Exit::Done)
@@ -44,7 +47,11 @@ fn page(code: Code) -> String {
     let stage = match code.stage() {
         Stage::Store => "outside the order of checks: the store could not do it".to_owned(),
         Stage::Usage => "outside the order of checks: the call was wrong".to_owned(),
-        stage => format!("check {} of 9, {}", stage.number().unwrap_or_default(), stage.name()),
+        stage => format!(
+            "check {} of 9, {}",
+            stage.number().unwrap_or_default(),
+            stage.name()
+        ),
     };
     format!(
         "{}\n\n  {}\n\n  what to do  {}\n  raised by   {stage}\n  exit code   {}\n  vocabulary  {}\n",
@@ -72,11 +79,25 @@ fn unknown(name: &str) -> Error {
     let alike: Vec<&str> = Code::all()
         .iter()
         .map(|code| code.name())
-        .filter(|known| wanted.split('_').any(|word| word.len() > 2 && known.contains(word)))
+        .filter(|known| {
+            wanted
+                .split('_')
+                .any(|word| word.len() > 2 && known.contains(word))
+        })
         .take(5)
         .collect();
-    let hint = if alike.is_empty() { "praxis explain lists all of them".to_owned() } else { format!("did you mean {}?", alike.join(", ")) };
-    Error::new(Code::CodeUnknown, format!("expected an error code, found {}; {hint}", escape::line(name)))
+    let hint = if alike.is_empty() {
+        "praxis explain lists all of them".to_owned()
+    } else {
+        format!("did you mean {}?", alike.join(", "))
+    };
+    Error::new(
+        Code::CodeUnknown,
+        format!(
+            "expected an error code, found {}; {hint}",
+            escape::line(name)
+        ),
+    )
 }
 
 #[cfg(test)]
@@ -87,7 +108,10 @@ mod tests {
     fn every_code_has_a_page() {
         for code in Code::all() {
             let page = page(*code);
-            assert!(page.contains(code.sentence()) && page.contains(code.remedy()), "{code}");
+            assert!(
+                page.contains(code.sentence()) && page.contains(code.remedy()),
+                "{code}"
+            );
         }
     }
 

@@ -24,8 +24,13 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
     let journal = open_for_reading(&call.store)?;
     if args.file == Path::new("-") {
         let mut out = BufWriter::new(std::io::stdout().lock());
-        let written = journal.export(&mut out).map_err(|error| failed(Path::new("the standard output"), &error.to_string()));
-        written.and_then(|_| out.flush().map_err(|error| failed(Path::new("the standard output"), &error.to_string())))?;
+        let written = journal
+            .export(&mut out)
+            .map_err(|error| failed(Path::new("the standard output"), &error.to_string()));
+        written.and_then(|_| {
+            out.flush()
+                .map_err(|error| failed(Path::new("the standard output"), &error.to_string()))
+        })?;
         return Ok(Exit::Done);
     }
     if fs::symlink_metadata(&args.file).is_ok() {
@@ -45,7 +50,9 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
         let members = aiws::object! { "file": path, "events": count.to_string() };
         print(&json::object("export", members).to_string())?;
     } else {
-        print(&format!("{count} events in {path}\nnext\n  python3 journal-format/verify.py {path}"))?;
+        print(&format!(
+            "{count} events in {path}\nnext\n  python3 journal-format/verify.py {path}"
+        ))?;
     }
     Ok(Exit::Done)
 }
@@ -53,15 +60,27 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
 fn write(journal: &praxis_journal::Journal, unfinished: &Path, file: &Path) -> Result<u64, Error> {
     let io = |error: std::io::Error| failed(file, &error.to_string());
     let mut options = File::options();
-    let out = options.write(true).create_new(true).mode(0o600).open(unfinished).map_err(io)?;
+    let out = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(unfinished)
+        .map_err(io)?;
     let mut out = BufWriter::new(out);
-    let trailer = journal.export(&mut out).map_err(|error| failed(file, &error.to_string()))?;
+    let trailer = journal
+        .export(&mut out)
+        .map_err(|error| failed(file, &error.to_string()))?;
     out.flush().map_err(io)?;
     out.get_ref().sync_all().map_err(io)?;
-    fs::hard_link(unfinished, file).and_then(|()| fs::remove_file(unfinished)).map_err(io)?;
+    fs::hard_link(unfinished, file)
+        .and_then(|()| fs::remove_file(unfinished))
+        .map_err(io)?;
     Ok(trailer.count.0)
 }
 
 fn failed(file: &Path, why: &str) -> Error {
-    Error::new(Code::ExportFailed, format!("the export to {} was not written: {why}", file.display()))
+    Error::new(
+        Code::ExportFailed,
+        format!("the export to {} was not written: {why}", file.display()),
+    )
 }

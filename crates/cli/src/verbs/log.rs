@@ -21,7 +21,11 @@ use crate::store::Reader;
 /// `RUN_NOT_FOUND`, `RUN_AMBIGUOUS`, or a store code.
 pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
     let reader = Reader::open(&call.store)?;
-    let only = args.run.as_deref().map(|run| reader.find(Some(run))).transpose()?;
+    let only = args
+        .run
+        .as_deref()
+        .map(|run| reader.find(Some(run)))
+        .transpose()?;
     let (mut lines, mut events) = (Vec::new(), Vec::new());
     let read = reader.journal.scan(1, |sequence, sealed| {
         let subject = &sealed.event.subject;
@@ -37,7 +41,13 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
     if call.json {
         print(&json::object("log", aiws::object! { "events": events }).to_string())?;
     } else {
-        lines.insert(0, format!("{:>6}  {:<20}  {:<12}  {:<22}  {:<16}  what", "seq", "time", "run", "event", "by"));
+        lines.insert(
+            0,
+            format!(
+                "{:>6}  {:<20}  {:<12}  {:<22}  {:<16}  what",
+                "seq", "time", "run", "event", "by"
+            ),
+        );
         print(&lines.join("\n"))?;
     }
     Ok(Exit::Done)
@@ -45,7 +55,11 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
 
 fn line(sequence: u64, sealed: &Sealed) -> String {
     let event = &sealed.event;
-    let run = event.subject.run_id.as_ref().map_or("-", |run| run.as_str());
+    let run = event
+        .subject
+        .run_id
+        .as_ref()
+        .map_or("-", |run| run.as_str());
     let line = format!(
         "{sequence:>6}  {:<20}  {:<12}  {:<22}  {:<16}  {}",
         utc(event.at_ms.0),
@@ -85,10 +99,23 @@ fn what(sealed: &Sealed) -> String {
             format!("{node} {}", body.manifest.outcome.status)
         }
         Body::AdmitConsumer(body) => escape::line(body.consumption.node_id.as_str()),
-        Body::Dispatch(body) => format!("{} attempt {}", escape::line(body.node_id.as_str()), short(body.attempt_id.as_str())),
-        Body::Settle(body) => format!("attempt {} {}", short(body.attempt_id.as_str()), body.outcome),
+        Body::Dispatch(body) => format!(
+            "{} attempt {}",
+            escape::line(body.node_id.as_str()),
+            short(body.attempt_id.as_str())
+        ),
+        Body::Settle(body) => format!(
+            "attempt {} {}",
+            short(body.attempt_id.as_str()),
+            body.outcome
+        ),
         Body::Reconcile(body) => {
-            format!("attempt {} {} ({})", short(body.attempt_id.as_str()), body.outcome, escape::line(&event.decision_class))
+            format!(
+                "attempt {} {} ({})",
+                short(body.attempt_id.as_str()),
+                body.outcome,
+                escape::line(&event.decision_class)
+            )
         }
         Body::Retry(body) => format!("attempt {}", short(body.attempt_id.as_str())),
         Body::Approve(body) => format!("{} {}", body.decision, escape::line(&event.decision_class)),

@@ -20,9 +20,9 @@ use aiws::json::Value;
 
 use crate::args::{Cli, Verb};
 use crate::exit::Exit;
+use crate::render::json;
 use crate::render::page::Page;
 use crate::render::text::{self, Style};
-use crate::render::json;
 use crate::runner::Outcome;
 use crate::store;
 
@@ -44,7 +44,10 @@ pub fn run(cli: Cli) -> Result<Exit, Error> {
     if let Verb::Explain(args) = &cli.verb {
         return explain::run(args, cli.json);
     }
-    let call = Call { store: store::location(cli.store.as_deref())?, json: cli.json };
+    let call = Call {
+        store: store::location(cli.store.as_deref())?,
+        json: cli.json,
+    };
     match cli.verb {
         Verb::Code(args) => code::run(&call, args),
         Verb::Resume(args) => resume::run(&call, args),
@@ -66,11 +69,21 @@ pub fn say_error(error: &Error, json: bool) {
         let _ = print(&json::error(error, exit).to_string());
         return;
     }
-    let place = error.pointer.as_ref().map(|pointer| format!(" (at {pointer})")).unwrap_or_default();
+    let place = error
+        .pointer
+        .as_ref()
+        .map(|pointer| format!(" (at {pointer})"))
+        .unwrap_or_default();
     // A guard says what has to hold; here it did not.
     let guard = error.details.get("requirement").and_then(Value::as_str);
-    let rule = guard.map(|id| format!("this does not hold ({id}): ")).unwrap_or_default();
-    eprintln!("praxis: {}: {rule}{}{place}", error.code(), crate::render::escape::block(&error.message));
+    let rule = guard
+        .map(|id| format!("this does not hold ({id}): "))
+        .unwrap_or_default();
+    eprintln!(
+        "praxis: {}: {rule}{}{place}",
+        error.code(),
+        crate::render::escape::block(&error.message)
+    );
     let mend = error.details.get("mend").and_then(Value::as_str);
     match mend {
         Some(mend) => eprintln!("  try: {mend}"),
@@ -90,17 +103,26 @@ pub fn print(text: &str) -> Result<(), Error> {
     let mut out = std::io::stdout().lock();
     let end = if text.ends_with('\n') { "" } else { "\n" };
     match write!(out, "{text}{end}").and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Error::new(Code::ExportFailed, format!("the standard output cannot be written: {error}")))
-        }
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::new(
+            Code::ExportFailed,
+            format!("the standard output cannot be written: {error}"),
+        )),
         _ => Ok(()),
     }
 }
 
 /// Runs a future to its end on a runtime of its own.
 fn block_on<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let runtime = runtime.map_err(|error| Error::new(Code::StoreIo, format!("the runtime cannot be started: {error}")))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| {
+        Error::new(
+            Code::StoreIo,
+            format!("the runtime cannot be started: {error}"),
+        )
+    })?;
     let result = runtime.block_on(work);
     // A thread that waits at a terminal for an answer nobody needs any more must not keep the program.
     runtime.shutdown_background();

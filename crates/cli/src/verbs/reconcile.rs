@@ -44,7 +44,13 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
     };
     block_on(async {
         let session = Session::open(&call.store, Driven::None).await?;
-        let kept = session.artifacts.put(&evidence, "finding", "text/plain", &actor, now_ms().saturating_add(RETENTION_MS));
+        let kept = session.artifacts.put(
+            &evidence,
+            "finding",
+            "text/plain",
+            &actor,
+            now_ms().saturating_add(RETENTION_MS),
+        );
         let kept = kept.map_err(|error| Error::new(error.code(), error.to_string()))?;
         let body = Body::Reconcile(Reconcile {
             run_id: meant.run_id.clone(),
@@ -55,11 +61,23 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
         });
         let request = format!("reconcile:{}", meant.attempt.attempt_id);
         let person = session.typed(&actor, &request);
-        let said = session.submit(&person, &meant.mission_id, &meant.run_id, &request, Intent::Command { body }).await;
+        let said = session
+            .submit(
+                &person,
+                &meant.mission_id,
+                &meant.run_id,
+                &request,
+                Intent::Command { body },
+            )
+            .await;
         session.close(Shutdown::Drain).await?;
         said
     })?;
-    let word = if args.applied { "applied" } else { "not applied" };
+    let word = if args.applied {
+        "applied"
+    } else {
+        "not applied"
+    };
     if call.json {
         let members = aiws::object! {
             "attemptId": &meant.attempt.attempt_id,
@@ -70,7 +88,10 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
         print(&json::object("reconciled", members).to_string())?;
     } else {
         let id = short(meant.attempt.attempt_id.as_str());
-        print(&format!("attempt {id} is recorded as {word}\nnext\n  praxis resume {}", meant.run_id))?;
+        print(&format!(
+            "attempt {id} is recorded as {word}\nnext\n  praxis resume {}",
+            meant.run_id
+        ))?;
     }
     Ok(Exit::Done)
 }
@@ -82,20 +103,34 @@ fn find(call: &Call, named: &str) -> Result<Meant, Error> {
     for subject in reader.runs()? {
         let run = reader.load(&subject)?;
         let state = orphaned(&run.state);
-        let uncertain = state.attempts.values().filter(|attempt| is_uncertain(&state, attempt));
+        let uncertain = state
+            .attempts
+            .values()
+            .filter(|attempt| is_uncertain(&state, attempt));
         for attempt in uncertain.filter(|attempt| attempt.attempt_id.as_str().starts_with(named)) {
             let run_id = run.job.run_id.clone();
-            fitting.push(Meant { mission_id: subject.mission_id.clone(), run_id, attempt: attempt.clone() });
+            fitting.push(Meant {
+                mission_id: subject.mission_id.clone(),
+                run_id,
+                attempt: attempt.clone(),
+            });
         }
     }
-    reader.journal.close().map_err(|error| store::of_store(&call.store, &error))?;
+    reader
+        .journal
+        .close()
+        .map_err(|error| store::of_store(&call.store, &error))?;
     let found = fitting.len();
     let shown = crate::render::escape::line(named);
     match fitting.pop() {
         Some(meant) if found == 1 && !named.is_empty() => Ok(meant),
-        Some(_) if !named.is_empty() => {
-            Err(Error::new(Code::AttemptNotFound, format!("{shown} is the beginning of {found} uncertain attempts; write more of it")))
-        }
-        _ => Err(Error::new(Code::AttemptNotFound, format!("expected an uncertain attempt, found none that begins with {shown}"))),
+        Some(_) if !named.is_empty() => Err(Error::new(
+            Code::AttemptNotFound,
+            format!("{shown} is the beginning of {found} uncertain attempts; write more of it"),
+        )),
+        _ => Err(Error::new(
+            Code::AttemptNotFound,
+            format!("expected an uncertain attempt, found none that begins with {shown}"),
+        )),
     }
 }

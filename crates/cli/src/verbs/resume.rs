@@ -24,8 +24,16 @@ use crate::store;
 ///
 /// `RUN_NOT_FOUND` or `RUN_AMBIGUOUS`; a store code; afterwards the exit says how the runs stand.
 pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
-    let in_advance = args.approve_as.as_deref().map(|name| named("--approve-as", name)).transpose()?;
-    let asking = Asking { in_advance, no_wait: args.no_wait, json: call.json };
+    let in_advance = args
+        .approve_as
+        .as_deref()
+        .map(|name| named("--approve-as", name))
+        .transpose()?;
+    let asking = Asking {
+        in_advance,
+        no_wait: args.no_wait,
+        json: call.json,
+    };
     let (wanted, live) = meant(call, args.run.as_deref())?;
     let driven = match &wanted {
         Some(run) => Driven::One(run.clone()),
@@ -66,8 +74,13 @@ fn meant(call: &Call, named: Option<&str>) -> Result<(Option<RunId>, Vec<Subject
         runs.push(Subject::run(mission, run));
     }
     let wanted = named.map(|named| store::pick(&runs, named)).transpose()?;
-    runs.retain(|run| store::is_live(&reader.journal, run) && wanted.as_ref().is_none_or(|wanted| wanted == run));
-    reader.journal.close().map_err(|error| store::of_store(&call.store, &error))?;
+    runs.retain(|run| {
+        store::is_live(&reader.journal, run) && wanted.as_ref().is_none_or(|wanted| wanted == run)
+    });
+    reader
+        .journal
+        .close()
+        .map_err(|error| store::of_store(&call.store, &error))?;
     Ok((wanted.and_then(|wanted| wanted.run_id), runs))
 }
 
@@ -81,12 +94,18 @@ async fn finish_starts(session: &Session, wanted: Option<&RunId>) -> Result<(), 
         }
     }
     for run in session.engine.runs().into_iter().filter(|run| run.live) {
-        let state = session.engine.run_state(&run.mission_id, &run.run_id).await?;
+        let state = session
+            .engine
+            .run_state(&run.mission_id, &run.run_id)
+            .await?;
         if state.graph.is_none() && Job::named_in(&state.contract).is_some() {
             unfinished.push(Job::load(&state.contract, session.artifacts.as_ref())?);
         }
     }
-    for job in unfinished.iter().filter(|job| wanted.is_none_or(|wanted| job.run_id == *wanted)) {
+    for job in unfinished
+        .iter()
+        .filter(|job| wanted.is_none_or(|wanted| job.run_id == *wanted))
+    {
         session.start(job).await?;
     }
     Ok(())
@@ -110,13 +129,23 @@ async fn coding_runs(session: &Session, live: Vec<Subject>) -> Result<Vec<Subjec
 fn nothing_live(call: &Call, wanted: Option<RunId>, exit: Exit) -> Result<Exit, Error> {
     if let Some(run) = wanted {
         let reader = store::Reader::open(&call.store)?;
-        let page = reader.load(&reader.find(Some(run.as_str()))?)?.page(crate::session::now_ms());
+        let page = reader
+            .load(&reader.find(Some(run.as_str()))?)?
+            .page(crate::session::now_ms());
         let exit = exit.worse(page.standing.exit());
-        say_outcome(call, &Outcome { pages: vec![page], exit, error: None })?;
+        say_outcome(
+            call,
+            &Outcome {
+                pages: vec![page],
+                exit,
+                error: None,
+            },
+        )?;
         return Ok(exit);
     }
     if call.json {
-        let members = aiws::object! { "runs": Vec::<aiws::json::Value>::new(), "exit": exit as i32 };
+        let members =
+            aiws::object! { "runs": Vec::<aiws::json::Value>::new(), "exit": exit as i32 };
         print(&json::object("runs", members).to_string())?;
     } else {
         print("No run is live; praxis show shows the latest one.")?;

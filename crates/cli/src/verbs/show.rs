@@ -42,13 +42,18 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
     if let Some((node, lines)) = failing {
         shown.push_str(&format!("\nlast output of {node}\n"));
         for line in lines {
-            shown.push_str(&format!("  | {}\n", escape::clip(&line, style.width.saturating_sub(4))));
+            shown.push_str(&format!(
+                "  | {}\n",
+                escape::clip(&line, style.width.saturating_sub(4))
+            ));
         }
     }
     let others = reader.runs()?.len() - 1;
     if others > 0 && args.run.is_none() {
         let noun = if others == 1 { "run" } else { "runs" };
-        shown.push_str(&format!("\nThe store has {others} earlier {noun}: praxis log shows them.\n"));
+        shown.push_str(&format!(
+            "\nThe store has {others} earlier {noun}: praxis log shows them.\n"
+        ));
     }
     print(&shown)?;
     Ok(Exit::Done)
@@ -62,7 +67,11 @@ fn failing_step(reader: &Reader, run: &Run, page: &Page) -> Option<(String, Vec<
     let bad = |row: &&crate::render::page::Row| row.bad && row.status != NodeStatus::Active;
     let row = page.rows.iter().rev().find(bad)?;
     let manifest = manifest_of(&run.state, &row.id)?;
-    let output = named(&manifest.artifacts, CHECK_FILE).or_else(|| named(&manifest.artifacts, TRANSCRIPT_FILE))?;
+    let output = named(&manifest.artifacts, CHECK_FILE)
+        .or_else(|| named(&manifest.artifacts, TRANSCRIPT_FILE))?;
     let bytes = reader.artifact(output).ok()?;
-    Some((row.id.clone(), escape::tail(&String::from_utf8_lossy(&bytes), TAIL_LINES)))
+    Some((
+        row.id.clone(),
+        escape::tail(&String::from_utf8_lossy(&bytes), TAIL_LINES),
+    ))
 }

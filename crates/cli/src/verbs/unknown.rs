@@ -42,7 +42,11 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
     for subject in subjects {
         let run = reader.load(&subject)?;
         let state = orphaned(&run.state);
-        for attempt in state.attempts.values().filter(|attempt| is_uncertain(&state, attempt)) {
+        for attempt in state
+            .attempts
+            .values()
+            .filter(|attempt| is_uncertain(&state, attempt))
+        {
             findings.push(look(&reader, &run, attempt));
         }
     }
@@ -63,32 +67,64 @@ fn look(reader: &Reader, run: &Run, attempt: &Attempt) -> Finding {
     let workspace = Workspace::at(&reader.path, job.run_id.as_str(), &job.base_commit);
     let operation = run.state.operations.get(&attempt.operation_id);
     let node = operation.and_then(|operation| operation.node_id.clone());
-    let number = operation.and_then(|operation| operation.attempts.iter().position(|id| *id == attempt.attempt_id));
-    let files = node.as_ref().zip(number).map(|(node, number)| AttemptFiles::of(&workspace, node, number as u64 + 1));
-    let output = files.and_then(|files| read_bounded(&files.transcript(), TRANSCRIPT_BYTES + 4_096, aiws::error::Code::StoreIo).ok());
-    let command = operation.and_then(|operation| operation.action.pointer("/payload/command")).and_then(Value::as_str);
+    let number = operation.and_then(|operation| {
+        operation
+            .attempts
+            .iter()
+            .position(|id| *id == attempt.attempt_id)
+    });
+    let files = node
+        .as_ref()
+        .zip(number)
+        .map(|(node, number)| AttemptFiles::of(&workspace, node, number as u64 + 1));
+    let output = files.and_then(|files| {
+        read_bounded(
+            &files.transcript(),
+            TRANSCRIPT_BYTES + 4_096,
+            aiws::error::Code::StoreIo,
+        )
+        .ok()
+    });
+    let command = operation
+        .and_then(|operation| operation.action.pointer("/payload/command"))
+        .and_then(Value::as_str);
     Finding {
         run: escape::line(job.run_id.as_str()),
-        node: node.map(|node| escape::line(node.as_str())).unwrap_or_default(),
+        node: node
+            .map(|node| escape::line(node.as_str()))
+            .unwrap_or_default(),
         attempt: attempt.attempt_id.to_string(),
         command: escape::line(command.unwrap_or_default()),
         tree: shown_path(&workspace.clone_dir()),
-        changed: workspace.changed_files().map_err(|error| escape::line(&error.message)),
-        output: output.map(|bytes| escape::tail(&String::from_utf8_lossy(&bytes), TAIL_LINES)).unwrap_or_default(),
+        changed: workspace
+            .changed_files()
+            .map_err(|error| escape::line(&error.message)),
+        output: output
+            .map(|bytes| escape::tail(&String::from_utf8_lossy(&bytes), TAIL_LINES))
+            .unwrap_or_default(),
     }
 }
 
 fn page(finding: &Finding) -> String {
     let id = short(&finding.attempt);
-    let mut text = format!("attempt {id} of {} in run {}\n  command  {}\n  tree     {}\n", finding.node, finding.run, finding.command, finding.tree);
+    let mut text = format!(
+        "attempt {id} of {} in run {}\n  command  {}\n  tree     {}\n",
+        finding.node, finding.run, finding.command, finding.tree
+    );
     match &finding.changed {
         Ok(files) if files.is_empty() => text.push_str("  changed  nothing\n"),
         Ok(files) => {
             for (index, file) in files.iter().take(LISTED_FILES).enumerate() {
-                text.push_str(&format!("  {:<8} {file}\n", if index == 0 { "changed" } else { "" }));
+                text.push_str(&format!(
+                    "  {:<8} {file}\n",
+                    if index == 0 { "changed" } else { "" }
+                ));
             }
             if files.len() > LISTED_FILES {
-                text.push_str(&format!("           and {} files more\n", files.len() - LISTED_FILES));
+                text.push_str(&format!(
+                    "           and {} files more\n",
+                    files.len() - LISTED_FILES
+                ));
             }
         }
         Err(why) => text.push_str(&format!("  changed  cannot be told: {why}\n")),

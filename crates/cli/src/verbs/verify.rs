@@ -26,7 +26,9 @@ pub fn run(call: &Call) -> Result<Exit, Error> {
             let _ = write!(std::io::stderr(), "\rverify: {at} of {end} events");
         }
     };
-    let report = journal.verify(&mut progress).map_err(|error| of_store(&call.store, &error))?;
+    let report = journal
+        .verify(&mut progress)
+        .map_err(|error| of_store(&call.store, &error))?;
     if terminal {
         eprintln!();
     }
@@ -56,8 +58,15 @@ pub fn run(call: &Call) -> Result<Exit, Error> {
     }
     let mut text = String::new();
     for finding in &report.findings {
-        let place = finding.sequence.map(|sequence| format!("event {sequence}: ")).unwrap_or_default();
-        text.push_str(&format!("{} {place}{}\n", finding.code, escape::line(&finding.what)));
+        let place = finding
+            .sequence
+            .map(|sequence| format!("event {sequence}: "))
+            .unwrap_or_default();
+        text.push_str(&format!(
+            "{} {place}{}\n",
+            finding.code,
+            escape::line(&finding.what)
+        ));
     }
     if report.more > 0 {
         text.push_str(&format!("and {} findings more\n", report.more));

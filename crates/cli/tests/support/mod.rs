@@ -73,15 +73,25 @@ impl World {
     pub fn praxis(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_praxis"));
         command.arg("--store").arg(&self.store);
-        command.env_remove("PRAXIS_STORE").env_remove("PRAXIS_LOG").stdin(Stdio::null());
+        command
+            .env_remove("PRAXIS_STORE")
+            .env_remove("PRAXIS_LOG")
+            .stdin(Stdio::null());
         command
     }
 
     /// `praxis code` on this world.
     pub fn code(&self, more: &[&str]) -> Command {
         let mut command = self.praxis();
-        command.arg("code").arg("--repo").arg(&self.repo).args(["--task", "make it good", "--check", CHECK]);
-        command.arg("--agent").arg(format!("sh {}", self.agent.display()));
+        command.arg("code").arg("--repo").arg(&self.repo).args([
+            "--task",
+            "make it good",
+            "--check",
+            CHECK,
+        ]);
+        command
+            .arg("--agent")
+            .arg(format!("sh {}", self.agent.display()));
         command.args(more);
         command
     }
@@ -124,6 +134,37 @@ impl World {
         self.ends().into_iter().map(|[stage, ..]| stage).collect()
     }
 
+    /// The person of these tests: looks at the agent's own record, says what it shows of every uncertain attempt,
+    /// and returns how many there were.
+    pub fn settle(&self, place: &str) -> usize {
+        let unknown = self.json(&["unknown"]);
+        let attempts = unknown.get("attempts").and_then(Value::as_array).unwrap();
+        assert!(
+            !attempts.is_empty(),
+            "{place}: exit 5 and nothing is unknown"
+        );
+        for attempt in attempts {
+            let id = text(attempt, "/attemptId");
+            let did_it = self.ends().iter().any(|[_, _, ended]| ended == id);
+            let finding = if did_it { "--applied" } else { "--not-applied" };
+            let evidence = self.file(
+                "finding",
+                &format!("the agent's record says {finding} of {id}\n"),
+            );
+            let said = self.verb(&[
+                "reconcile",
+                id,
+                finding,
+                "--evidence",
+                evidence.to_str().unwrap(),
+                "--as",
+                "tester",
+            ]);
+            assert_eq!(said.exit, Some(0), "{place}: {}{}", said.out, said.err);
+        }
+        attempts.len()
+    }
+
     /// A git command in the user's repository.
     pub fn git(&self, args: &[&str]) -> String {
         git(&self.repo, args)
@@ -140,7 +181,11 @@ impl World {
 /// Runs a command to its end.
 pub fn called(command: &mut Command) -> Called {
     use std::os::unix::process::ExitStatusExt;
-    let Output { status, stdout, stderr } = command.output().unwrap();
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().unwrap();
     Called {
         exit: status.code(),
         signal: status.signal(),
@@ -151,34 +196,60 @@ pub fn called(command: &mut Command) -> Called {
 
 /// JSON as the binary writes it.
 pub fn parse(text: &str) -> Value {
-    let value = aiws::strict::parse(text.trim().as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let value = aiws::strict::parse(text.trim().as_bytes())
+        .unwrap_or_else(|error| panic!("{error}: {text}"));
     assert_eq!(value.get("version"), Some(&Value::Int(0)), "{text}");
-    assert!(value.get("kind").and_then(Value::as_str).is_some(), "{text}");
+    assert!(
+        value.get("kind").and_then(Value::as_str).is_some(),
+        "{text}"
+    );
     value
 }
 
 /// A text member.
 pub fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("no text at {pointer} of {value}"))
+    value
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_else(|| panic!("no text at {pointer} of {value}"))
 }
 
 /// The node states of a page by node.
 pub fn dispositions(page: &Value) -> Vec<(String, String)> {
     let nodes = page.get("nodes").and_then(Value::as_array).unwrap();
-    nodes.iter().map(|node| (text(node, "/id").to_owned(), text(node, "/status").to_owned())).collect()
+    nodes
+        .iter()
+        .map(|node| {
+            (
+                text(node, "/id").to_owned(),
+                text(node, "/status").to_owned(),
+            )
+        })
+        .collect()
 }
 
 /// A git command somewhere.
 pub fn git(dir: &Path, args: &[&str]) -> String {
     let output = Command::new("git")
         .current_dir(dir)
-        .args(["-c", "user.name=Test", "-c", "user.email=test@localhost", "-c", "commit.gpgsign=false"])
+        .args([
+            "-c",
+            "user.name=Test",
+            "-c",
+            "user.email=test@localhost",
+            "-c",
+            "commit.gpgsign=false",
+        ])
         .args(args)
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .output()
         .unwrap();
-    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "git {args:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
@@ -200,7 +271,11 @@ pub fn files(dir: &Path, skip: &dyn Fn(&Path) -> bool) -> Vec<(PathBuf, Vec<u8>)
             if skip(&path) {
                 continue;
             }
-            if path.is_dir() { open.push(path) } else { found.push((path.clone(), fs::read(&path).unwrap())) }
+            if path.is_dir() {
+                open.push(path)
+            } else {
+                found.push((path.clone(), fs::read(&path).unwrap()))
+            }
         }
     }
     found.sort();

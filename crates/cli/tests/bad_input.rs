@@ -1,0 +1,511 @@
+//! Bad input of every verb: a code, an exit, the next step named, and nothing changed.
+//! Invariant: whatever is refused leaves repository and store byte for byte as they were.
+//! Run by `cargo test`; the full disk needs the right to mount a file system.
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use support::{AGENT, Called, World, called, files, repository, scratch, text};
+
+/// A finished run, to refuse things on.
+fn finished() -> World {
+    let world = World::new(AGENT);
+    let ran = called(&mut world.code(&["--approve-as", "tester"]));
+    assert_eq!(ran.exit, Some(0), "{}", ran.err);
+    world
+}
+
+/// Refused with this code and exit, said with the words, in text and in JSON.
+fn refused(called: &Called, json: &Called, code: &str, exit: i32, words: &str) {
+    assert_eq!(
+        called.exit,
+        Some(exit),
+        "{code}: {}{}",
+        called.out,
+        called.err
+    );
+    assert!(called.err.contains(code), "{code}: {}", called.err);
+    assert!(
+        called.err.contains(words),
+        "{code}: expected {words:?} in {}",
+        called.err
+    );
+    let value = support::parse(&json.out);
+    assert_eq!(text(&value, "/error/code"), code);
+    assert!(!text(&value, "/remedy").is_empty());
+    assert_eq!(json.exit, Some(exit));
+}
+
+fn everything(dir: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    // Who held the lock last is no part of a store's content.
+    files(dir, &|path| path.ends_with("engine.lock"))
+}
+
+#[test]
+fn code_refuses_bad_repositories_before_it_makes_a_store() {
+    let world = World::new(AGENT);
+    let at = |name: &str| world.dir.path().join(name);
+    fs::create_dir(at("plain")).unwrap();
+    fs::create_dir(at("empty")).unwrap();
+    support::git(&at("empty"), &["init", "--quiet"]);
+    fs::create_dir(at("bare")).unwrap();
+    support::git(&at("bare"), &["init", "--quiet", "--bare"]);
+    repository(&at("dirty"));
+    fs::write(at("dirty").join("a.txt"), "changed").unwrap();
+    let cases = [
+        ("missing", "REPO_NOT_FOUND", "missing"),
+        ("plain", "REPO_NOT_FOUND", "plain"),
+        ("empty", "REPO_UNUSABLE", "commit something"),
+        ("bare", "REPO_UNUSABLE", "work tree"),
+        ("dirty", "REPO_DIRTY", "stash --include-untracked"),
+    ];
+    for (name, code, words) in cases {
+        let call = |json: &[&str]| {
+            let mut command = world.praxis();
+            command
+                .arg("code")
+                .arg("--repo")
+                .arg(at(name))
+                .args(["--task", "t", "--agent", "true", "--check", "true"]);
+            called(command.args(json))
+        };
+        let before = if at(name).exists() {
+            files(&at(name), &|_| false)
+        } else {
+            Vec::new()
+        };
+        refused(&call(&[]), &call(&["--json"]), code, 2, words);
+        let after = if at(name).exists() {
+            files(&at(name), &|_| false)
+        } else {
+            Vec::new()
+        };
+        assert_eq!(after, before, "{name}");
+        assert!(!world.store.exists(), "{name}: a store was made");
+    }
+}
+
+#[test]
+fn code_refuses_bad_options() {
+    let world = World::new(AGENT);
+    let cases: &[(&[&str], &str)] = &[
+        (&["--env", "A=B"], "--env"),
+        (&["--env", "PRAXIS_STAGE"], "--env"),
+        (
+            &["--env", "SURELY_NOT_SET_HERE"],
+            "export SURELY_NOT_SET_HERE",
+        ),
+        (&["--approve-as", ""], "--approve-as"),
+        (&["--approve-as", "system:engine"], "--approve-as"),
+        (&["--max-corrections", "21"], "--max-corrections"),
+        (&["--timeout", "0"], "--timeout"),
+        (&["--budget", "-1"], "--budget"),
+        (&["--budget", "many"], "--budget"),
+    ];
+    for (options, words) in cases {
+        let ran = called(&mut world.code(options));
+        assert_eq!(ran.exit, Some(2), "{options:?}: {}", ran.err);
+        assert!(ran.err.contains(words), "{options:?}: {}", ran.err);
+        assert!(!world.store.exists(), "{options:?}: a store was made");
+    }
+    let mut inside = Command::new(env!("CARGO_BIN_EXE_praxis"));
+    inside
+        .arg("--store")
+        .arg(world.repo.join("store"))
+        .arg("code")
+        .arg("--repo")
+        .arg(&world.repo);
+    let ran = called(inside.args(["--task", "t", "--agent", "true", "--check", "true"]));
+    assert_eq!(ran.exit, Some(2), "{}", ran.err);
+    assert!(
+        ran.err.contains("--store") && !world.repo.join("store").exists(),
+        "{}",
+        ran.err
+    );
+}
+
+/// Every verb that opens a store, as it is typed.
+const VERBS: &[&[&str]] = &[
+    &["resume"],
+    &["resume", "r-x", "--approve-as", "t"],
+    &["show"],
+    &["log"],
+    &["unknown"],
+    &["reconcile", "abc", "--applied", "--evidence", "/dev/null"],
+    &["verify"],
+    &["export", "-"],
+];
+
+fn every_verb(store: &Path, code: &str, exit: i32, words: &str) {
+    for verb in VERBS {
+        // The evidence of reconcile is looked at first; give it a regular file.
+        let file = store.with_extension("evidence");
+        fs::write(&file, "seen").unwrap();
+        let verb: Vec<String> = verb
+            .iter()
+            .map(|arg| arg.replace("/dev/null", file.to_str().unwrap()))
+            .collect();
+        let call = |json: &[&str]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_praxis"));
+            called(command.arg("--store").arg(store).args(&verb).args(json))
+        };
+        refused(&call(&[]), &call(&["--json"]), code, exit, words);
+        fs::remove_file(&file).unwrap();
+    }
+}
+
+#[test]
+fn every_verb_refuses_a_missing_store() {
+    let dir = scratch();
+    every_verb(&dir.path().join("nowhere"), "STORE_NOT_FOUND", 2, "nowhere");
+    assert!(!dir.path().join("nowhere").exists());
+}
+
+#[test]
+fn every_verb_refuses_what_is_no_store() {
+    let dir = scratch();
+    let path = dir.path().join("folder");
+    fs::create_dir(&path).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(path.join("precious"), "data").unwrap();
+    every_verb(&path, "NOT_A_STORE", 2, "store");
+    assert_eq!(
+        files(&path, &|_| false).len(),
+        1,
+        "something was made in it"
+    );
+    let world = World::new(AGENT);
+    let mut code = Command::new(env!("CARGO_BIN_EXE_praxis"));
+    code.arg("--store")
+        .arg(&path)
+        .arg("code")
+        .arg("--repo")
+        .arg(&world.repo);
+    let ran = called(code.args(["--task", "t", "--agent", "true", "--check", "true"]));
+    assert_eq!(ran.exit, Some(2), "{}", ran.err);
+    assert!(ran.err.contains("NOT_A_STORE"), "{}", ran.err);
+    assert_eq!(
+        files(&path, &|path| path.ends_with("engine.lock")).len(),
+        1,
+        "something was made in it"
+    );
+}
+
+#[test]
+fn every_verb_refuses_a_newer_store() {
+    let world = finished();
+    let file = world.store.join("praxis-store.json");
+    let newer = fs::read_to_string(&file)
+        .unwrap()
+        .replace("\"version\":0", "\"version\":9");
+    fs::write(&file, newer).unwrap();
+    let before = everything(&world.store);
+    every_verb(&world.store, "STORE_TOO_NEW", 2, "9");
+    assert_eq!(everything(&world.store), before);
+}
+
+#[test]
+fn every_verb_refuses_a_store_that_others_can_enter() {
+    let world = finished();
+    fs::set_permissions(&world.store, fs::Permissions::from_mode(0o755)).unwrap();
+    every_verb(&world.store, "STORE_PERMISSIONS", 2, "chmod 700");
+}
+
+#[test]
+fn every_verb_refuses_a_store_that_another_process_has() {
+    let world = finished();
+    let lock = fs::File::options()
+        .read(true)
+        .write(true)
+        .open(world.store.join("engine.lock"))
+        .unwrap();
+    lock.lock().unwrap();
+    let before = everything(&world.store);
+    every_verb(&world.store, "STORE_LOCKED", 2, "process");
+    assert_eq!(everything(&world.store), before);
+}
+
+#[test]
+fn verbs_that_name_something_refuse_what_is_not_there() {
+    let world = finished();
+    let before = everything(&world.store);
+    let evidence = world.file("evidence", "seen");
+    let evidence = evidence.to_str().unwrap();
+    let folder = world.dir.path().to_str().unwrap();
+    let existing = world.file("existing", "kept");
+    let cases: &[(&[&str], &str, i32, &str)] = &[
+        (
+            &["show", "r-nothing"],
+            "RUN_NOT_FOUND",
+            2,
+            "the latest ones are",
+        ),
+        (&["log", "r-nothing"], "RUN_NOT_FOUND", 2, "r-nothing"),
+        (&["unknown", "r-nothing"], "RUN_NOT_FOUND", 2, "r-nothing"),
+        (&["resume", "r-nothing"], "RUN_NOT_FOUND", 2, "r-nothing"),
+        (
+            &["reconcile", "abc", "--applied", "--evidence", evidence],
+            "ATTEMPT_NOT_FOUND",
+            2,
+            "praxis: ATTEMPT",
+        ),
+        (
+            &["reconcile", "abc", "--applied", "--evidence", "/nowhere"],
+            "EVIDENCE_UNREADABLE",
+            2,
+            "/nowhere",
+        ),
+        (
+            &["reconcile", "abc", "--applied", "--evidence", folder],
+            "EVIDENCE_UNREADABLE",
+            2,
+            "regular file",
+        ),
+        (
+            &["export", existing.to_str().unwrap()],
+            "EXPORT_FAILED",
+            2,
+            "name a new file",
+        ),
+        (
+            &["export", "/nowhere/export"],
+            "EXPORT_FAILED",
+            2,
+            "/nowhere",
+        ),
+        (
+            &["explain", "STORE_LOCKD"],
+            "CODE_UNKNOWN",
+            2,
+            "did you mean",
+        ),
+    ];
+    for (verb, code, exit, words) in cases {
+        let json = [*verb, &["--json"]].concat();
+        refused(&world.verb(verb), &world.verb(&json), code, *exit, words);
+    }
+    assert_eq!(fs::read_to_string(existing).unwrap(), "kept");
+    assert_eq!(everything(&world.store), before);
+}
+
+#[test]
+fn a_wrong_command_line_is_usage() {
+    let world = World::new(AGENT);
+    let cases: &[&[&str]] = &[
+        &[],
+        &["nonsense"],
+        &["code"],
+        &["reconcile", "abc", "--evidence", "x"],
+        &[
+            "reconcile",
+            "abc",
+            "--applied",
+            "--not-applied",
+            "--evidence",
+            "x",
+        ],
+        &["show", "a", "b"],
+    ];
+    for args in cases {
+        let ran = world.verb(args);
+        assert_eq!(ran.exit, Some(2), "{args:?}: {}", ran.err);
+    }
+    assert_eq!(world.verb(&["--help"]).exit, Some(0));
+    assert_eq!(world.verb(&["code", "--help"]).exit, Some(0));
+}
+
+/// Proves CHN-1: damage is found and named, whatever verb meets it.
+#[test]
+fn a_damaged_store_fails_its_verification() {
+    let world = finished();
+    let log = world.store.join("log-000001.redb");
+    let mut bytes = fs::read(&log).unwrap();
+    let needle = b"approve-as-is-not-here";
+    assert!(!bytes.windows(needle.len()).any(|window| window == needle));
+    // One letter of the acceptance's actor, wherever the log has it.
+    let actor = b"\"actorId\":\"tester\"";
+    let at = bytes
+        .windows(actor.len())
+        .rposition(|window| window == actor)
+        .unwrap();
+    bytes[at + 11] ^= 1;
+    fs::write(&log, &bytes).unwrap();
+    let verified = world.verb(&["verify"]);
+    assert_eq!(verified.exit, Some(6), "{}{}", verified.out, verified.err);
+    assert!(
+        verified.out.contains("event") || verified.err.contains("sequence"),
+        "{}{}",
+        verified.out,
+        verified.err
+    );
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// A directory that cannot be written: nothing is made, and reading still works.
+#[test]
+fn a_read_only_directory_is_refused_by_what_writes() {
+    let world = finished();
+    let Some(mount) = Mounted::read_only(&world.store) else {
+        return;
+    };
+    let ran = called(&mut world.code(&["--approve-as", "tester"]));
+    assert_eq!(ran.exit, Some(1), "{}", ran.err);
+    assert!(ran.err.contains("STORE_READ_ONLY"), "{}", ran.err);
+    assert_eq!(
+        world.verb(&["show"]).exit,
+        Some(0),
+        "reading needs no writing"
+    );
+    assert_eq!(world.verb(&["verify"]).exit, Some(0));
+    drop(mount);
+    assert_eq!(
+        world
+            .git(&["for-each-ref", "refs/heads/praxis"])
+            .lines()
+            .count(),
+        1
+    );
+}
+
+/// A disk that fills up, sooner or later, stops the run with a code; with room again, the run goes on to its end.
+#[test]
+fn a_full_disk_stops_the_run_and_loses_nothing() {
+    let mut stopped = 0;
+    for room_kib in [64, 500, 700, 900, 1_000] {
+        let mut world = World::new(AGENT);
+        let place = world.dir.path().join("small");
+        fs::create_dir(&place).unwrap();
+        let Some(mount) = Mounted::tmpfs(&place, "4m") else {
+            return;
+        };
+        world.store = place.join("store");
+        let ballast = place.join("ballast");
+        fs::write(&ballast, vec![0u8; (4_096 - room_kib) << 10]).unwrap();
+        let ran = called(&mut world.code(&["--approve-as", "tester"]));
+        if ran.exit != Some(0) {
+            stopped += 1;
+            // 5 where an agent had done its work and what it did could not be stored.
+            assert!(
+                [Some(1), Some(5)].contains(&ran.exit),
+                "{room_kib} KiB: {}{}",
+                ran.out,
+                ran.err
+            );
+            let said = ran.err.contains("STORE_FULL")
+                || ran.err.contains("No space left")
+                || ran.exit == Some(5);
+            assert!(said, "{room_kib} KiB: {}", ran.err);
+        }
+        fs::remove_file(&ballast).unwrap();
+        ends_well(&world, room_kib);
+        drop(mount);
+    }
+    assert!(
+        stopped >= 3,
+        "only {stopped} of the disks were full in time"
+    );
+}
+
+/// With room again, the run that there is goes on; where none had begun, the command is typed again.
+fn ends_well(world: &World, room_kib: usize) {
+    if world.verb(&["show"]).exit == Some(0) {
+        let verified = world.verb(&["verify"]);
+        assert_eq!(
+            verified.exit,
+            Some(0),
+            "{room_kib} KiB: {}{}",
+            verified.out,
+            verified.err
+        );
+        let mut resumed = world.verb(&["resume", "--approve-as", "tester"]);
+        if resumed.exit == Some(5) {
+            world.settle("full disk");
+            resumed = world.verb(&["resume", "--approve-as", "tester"]);
+        }
+        assert_eq!(
+            resumed.exit,
+            Some(0),
+            "{room_kib} KiB: {}{}",
+            resumed.out,
+            resumed.err
+        );
+    } else {
+        let again = called(&mut world.code(&["--approve-as", "tester"]));
+        assert_eq!(
+            again.exit,
+            Some(0),
+            "{room_kib} KiB: {}{}",
+            again.out,
+            again.err
+        );
+    }
+    assert_eq!(
+        world.stages(),
+        ["plan", "implement", "correct"],
+        "{room_kib} KiB"
+    );
+}
+
+/// A mount that ends with this value.
+struct Mounted(std::path::PathBuf);
+
+impl Mounted {
+    fn tmpfs(at: &Path, size: &str) -> Option<Self> {
+        Self::mount(
+            &[
+                "-t",
+                "tmpfs",
+                "-o",
+                &format!("size={size},mode=0700"),
+                "tmpfs",
+                at.to_str()?,
+            ],
+            at,
+        )
+    }
+
+    fn read_only(at: &Path) -> Option<Self> {
+        let path = at.to_str()?;
+        let bound = Self::mount(&["--bind", path, path], at)?;
+        let remounted = Command::new("mount")
+            .args(["-o", "remount,ro,bind", path])
+            .status();
+        assert!(
+            remounted.is_ok_and(|status| status.success()),
+            "the mount could not be made read-only"
+        );
+        Some(bound)
+    }
+
+    /// None where this machine lets nobody mount; in CI that is a failure, for then nothing was shown.
+    fn mount(args: &[&str], at: &Path) -> Option<Self> {
+        let mounted = is_root()
+            && Command::new("mount")
+                .args(args)
+                .status()
+                .is_ok_and(|status| status.success());
+        if mounted {
+            return Some(Self(at.to_owned()));
+        }
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "CI has to be able to mount a file system for this test"
+        );
+        eprintln!("left out: this test needs the right to mount a file system");
+        None
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        // A mount that stays is seen by the removal of the folder.
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}

@@ -1,0 +1,183 @@
+//! `praxis code` at a terminal: what a person is shown, and what the answers do.
+//! Invariant: the terminal is a real pseudo-terminal; nothing is approved that was not typed.
+//! Run by `cargo test`.
+
+mod support;
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use support::{World, text};
+
+/// An agent whose plan tries to write over what the terminal shows.
+const AGENT: &str = r#"
+case "$PRAXIS_STAGE" in
+plan) printf '# Plan\nwrite good \033[2Jinto\342\200\256 a.txt\n' > "$PRAXIS_OUTPUT_DIR/plan.md" ;;
+*) echo good > a.txt ;;
+esac
+printf 'end %s %s %s\n' "$PRAXIS_STAGE" "$PRAXIS_OPERATION_ID" "$PRAXIS_ATTEMPT_ID" >> RECORD
+"#;
+
+/// A command at a terminal of its own.
+struct Terminal {
+    child: Child,
+    screen: File,
+    shown: String,
+}
+
+impl Terminal {
+    fn start(mut command: Command) -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let side = || -> Stdio {
+            rustix::fs::open(
+                name.as_c_str(),
+                OFlags::RDWR | OFlags::NOCTTY,
+                Mode::empty(),
+            )
+            .unwrap()
+            .into()
+        };
+        command
+            .stdin(side())
+            .stdout(side())
+            .stderr(side())
+            .env("TERM", "xterm")
+            .env("NO_COLOR", "1");
+        let child = command.spawn().unwrap();
+        drop(command);
+        Self {
+            child,
+            screen: File::from(master),
+            shown: String::new(),
+        }
+    }
+
+    /// Reads until the screen shows the words.
+    fn expect(&mut self, words: &str) {
+        let from = self.shown.len();
+        while !self
+            .shown
+            .get(from..)
+            .is_some_and(|new| new.contains(words))
+        {
+            assert!(
+                self.read(),
+                "the program ended before it showed {words:?}: {}",
+                self.shown
+            );
+        }
+    }
+
+    fn read(&mut self) -> bool {
+        let mut bytes = [0; 4096];
+        // A pseudo-terminal whose other side is closed answers with an error.
+        match self.screen.read(&mut bytes) {
+            Ok(count @ 1..) => {
+                self.shown
+                    .push_str(&String::from_utf8_lossy(&bytes[..count]));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn type_line(&mut self, line: &str) {
+        self.screen
+            .write_all(format!("{line}\n").as_bytes())
+            .unwrap();
+    }
+
+    fn end(mut self) -> (Option<i32>, String) {
+        while self.read() {}
+        (self.child.wait().unwrap().code(), self.shown)
+    }
+}
+
+/// Proves COD-2, FV-APR.1: a person sees the plan and the exact action with its fingerprint, and approves before
+/// anything is implemented; accepting the result is a decision of its own.
+#[test]
+fn a_person_approves_the_plan_and_accepts_the_result() {
+    let world = World::new(AGENT);
+    let mut terminal = Terminal::start(world.code(&[]));
+    terminal.expect("Approve the plan");
+    assert_eq!(world.stages(), ["plan"]);
+    for shown in [
+        "| # Plan",
+        "fingerprint: ",
+        "baseCommit: ",
+        "timeoutSeconds: ",
+        "planDigest: ",
+    ] {
+        assert!(
+            terminal.shown.contains(shown),
+            "{shown:?} is not shown: {}",
+            terminal.shown
+        );
+    }
+    assert!(
+        terminal.shown.contains("\\u{1b}[2J") && terminal.shown.contains("\\u{202e}"),
+        "{}",
+        terminal.shown
+    );
+    assert!(
+        !terminal.shown.contains("\u{1b}[2J") && !terminal.shown.contains('\u{202e}'),
+        "the plan drew by itself"
+    );
+    terminal.type_line("maybe");
+    terminal.expect("Please type y or n");
+    terminal.type_line("y");
+    terminal.expect("Accept the result");
+    assert!(terminal.shown.contains("| +good"), "{}", terminal.shown);
+    terminal.type_line("y");
+    let (exit, shown) = terminal.end();
+    assert_eq!(exit, Some(0), "{shown}");
+    assert!(shown.contains("at a terminal"), "{shown}");
+    assert_eq!(world.stages(), ["plan", "implement"]);
+}
+
+#[test]
+fn a_no_to_the_plan_rejects_the_run() {
+    let world = World::new(AGENT);
+    let mut terminal = Terminal::start(world.code(&[]));
+    terminal.expect("Approve the plan");
+    terminal.type_line("n");
+    let (exit, shown) = terminal.end();
+    assert_eq!(exit, Some(4), "{shown}");
+    assert_eq!(text(&world.json(&["show"]), "/standing"), "REJECTED");
+    assert_eq!(world.stages(), ["plan"]);
+}
+
+#[test]
+fn a_no_to_the_result_rejects_the_run_and_makes_no_branch() {
+    let world = World::new(AGENT);
+    let mut terminal = Terminal::start(world.code(&[]));
+    terminal.expect("Approve the plan");
+    terminal.type_line("yes");
+    terminal.expect("Accept the result");
+    terminal.type_line("no");
+    let (exit, shown) = terminal.end();
+    assert_eq!(exit, Some(4), "{shown}");
+    assert_eq!(text(&world.json(&["show"]), "/standing"), "REJECTED");
+    assert_eq!(world.git(&["for-each-ref", "refs/heads/praxis"]), "");
+}
+
+/// The first Ctrl-C lets what runs finish and leaves a run that goes on later.
+#[test]
+fn an_interrupt_at_a_question_leaves_the_run_to_be_resumed() {
+    let world = World::new(AGENT);
+    let mut terminal = Terminal::start(world.code(&[]));
+    terminal.expect("Approve the plan");
+    let process = rustix::process::Pid::from_child(&terminal.child);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    let (exit, shown) = terminal.end();
+    assert_eq!(exit, Some(3), "{shown}");
+    let resumed = world.verb(&["resume", "--approve-as", "tester"]);
+    assert_eq!(resumed.exit, Some(0), "{}", resumed.err);
+    assert_eq!(world.stages(), ["plan", "implement"]);
+}
