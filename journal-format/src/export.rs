@@ -311,11 +311,22 @@ impl Reader {
     }
 }
 
+/// An export that was read and checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Export {
+    /// Its first line.
+    pub header: Header,
+    /// Its events with their sequences.
+    pub events: Vec<(u64, Sealed)>,
+    /// Its last line.
+    pub trailer: Trailer,
+}
+
 /// Reads a whole export that is in memory.
 ///
 /// # Errors
 /// As [`Reader::line`] and [`Reader::finish`]; a last line without a line feed is refused too.
-pub fn read(bytes: &[u8]) -> Result<(Header, Vec<(u64, Sealed)>, Trailer), FormatError> {
+pub fn read(bytes: &[u8]) -> Result<Export, FormatError> {
     let mut reader = Reader::new();
     let mut events = Vec::new();
     let ended = FormatError::Export {
@@ -327,7 +338,12 @@ pub fn read(bytes: &[u8]) -> Result<(Header, Vec<(u64, Sealed)>, Trailer), Forma
         events.extend(reader.line(line)?);
     }
     let header = reader.header.clone().ok_or(ended)?;
-    Ok((header, events, reader.finish()?))
+    let trailer = reader.finish()?;
+    Ok(Export {
+        header,
+        events,
+        trailer,
+    })
 }
 
 #[derive(Deserialize)]

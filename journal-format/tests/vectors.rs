@@ -3,6 +3,9 @@
 //! Invariant: golden files never change within a version; every invalid one is refused by both, for the named reason.
 //! With `PRAXIS_WRITE_VECTORS=1` the files are written anew (only together with a new version byte, T-85).
 
+// In a test a failed step is a failed test, in helpers too.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -330,7 +333,11 @@ fn sto_1_the_vectors_are_what_this_build_writes() {
 fn sto_1_the_golden_journal_is_read_back() {
     let events = telling::golden();
     let bytes = fs::read(folder().join("golden/journal.jsonl")).unwrap();
-    let (header, read, trailer) = export::read(&bytes).unwrap();
+    let export::Export {
+        header,
+        events: read,
+        trailer,
+    } = export::read(&bytes).unwrap();
     assert_eq!(header.store_id.as_str(), "store-1");
     assert_eq!(
         read.into_iter()

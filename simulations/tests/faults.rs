@@ -3,6 +3,9 @@
 //! Invariant: an append that was answered as stored is there, one that was answered as not stored never appears, and
 //! a lost tail is never gone over in silence. Run by `cargo test -p praxis-simulations`.
 
+// In a test a failed step is a failed test, in helpers too.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 use std::sync::Arc;
 
 use aiws::error::Code;
@@ -52,7 +55,11 @@ fn sto_2_every_operation_fails_once() {
     };
     for failure in [Failure::Device, Failure::Reverting, Failure::Panic] {
         // A panic while nobody was promised anything yet is the caller's.
-        let first = if failure == Failure::Panic { created } else { 0 };
+        let first = if failure == Failure::Panic {
+            created
+        } else {
+            0
+        };
         for operation in first..operations {
             let what = format!("{failure:?} at operation {operation}");
             let disk = CrashDisk::new();
@@ -246,7 +253,11 @@ fn sto_4_an_index_ahead_of_the_log_is_a_lost_tail() {
         assert_eq!(report.findings[0].code, Code::TailLost);
         ledger.close().unwrap();
         let again = Ledger::open(Arc::new(disk), &options).unwrap();
-        assert_eq!(again.read_only().unwrap().code(), Code::TailLost, "log {number}, opened again");
+        assert_eq!(
+            again.read_only().unwrap().code(),
+            Code::TailLost,
+            "log {number}, opened again"
+        );
     }
 }
 

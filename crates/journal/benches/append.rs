@@ -3,6 +3,9 @@
 //! Invariant: both sides write to the same directory, and figures are only compared as ratios within one run.
 //! Run by `cargo bench -p praxis-journal`; `PRAXIS_BENCH_DIR` names the directory (default: the build's own).
 
+// In a test a failed step is a failed test, in helpers too.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 use std::fs::{File, OpenOptions};
 use std::hint::black_box;
 use std::io::Write;
@@ -83,7 +86,9 @@ impl Bench {
             let (sender, begun) = (sender.clone(), Instant::now());
             let reply = Box::new(move |answer: praxis_journal::AppendResult| {
                 answer.expect("the append is committed");
-                drop(sender.send((number, begun.elapsed())));
+                sender
+                    .send((number, begun.elapsed()))
+                    .expect("the answer is awaited");
             });
             self.journal
                 .submit(append, reply)

@@ -162,10 +162,10 @@ fn conditioned(event: &Event, conditions: &Conditions) -> Result<(), AppendError
     }
     let own = event.subject.stream();
     if launch == Launch::InRun
-        && !conditions
+        && conditions
             .fence
             .as_ref()
-            .is_some_and(|(stream, _)| *stream == own)
+            .is_none_or(|(stream, _)| *stream != own)
     {
         return missing("fence");
     }
@@ -293,10 +293,7 @@ fn bounded(view: &View, event: &Event) -> Result<(), AppendError> {
         if let Posting::Reserve { account, amount } = posting {
             let total =
                 row.and_then(|row| row.spent.checked_add(row.reserved)?.checked_add(*amount));
-            if !total
-                .zip(row)
-                .is_some_and(|(total, row)| total <= row.bound)
-            {
+            if total.zip(row).is_none_or(|(total, row)| total > row.bound) {
                 let (account, row) = (account.clone(), row.cloned());
                 return Err(refuse(Refusal::Bounded {
                     account,

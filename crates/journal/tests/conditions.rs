@@ -3,6 +3,9 @@
 //! Invariant: the first condition that fails in stage order is the answer, and nothing of its append is applied.
 //! Run against a real store in a directory.
 
+// In a test a failed step is a failed test, in helpers too.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 use std::path::Path;
 use std::sync::Arc;
 

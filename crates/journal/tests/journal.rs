@@ -2,6 +2,9 @@
 //!
 //! Invariant: what one opening acknowledged, the next one has. Run in temporary directories.
 
+// In a test a failed step is a failed test, in helpers too.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -190,7 +193,11 @@ fn sto_1_an_export_is_whole() {
     told(&journal, &mut Script::new("mission").unwrap());
     let mut bytes = Vec::new();
     let trailer = journal.export(&mut bytes).unwrap();
-    let (header, events, read) = praxis_journal_format::export::read(&bytes).unwrap();
+    let praxis_journal_format::export::Export {
+        header,
+        events,
+        trailer: read,
+    } = praxis_journal_format::export::read(&bytes).unwrap();
     assert_eq!((&header.store_id, &read), (journal.store_id(), &trailer));
     assert_eq!(events.last().unwrap().1.hash, journal.view().cursor.hash);
 }

@@ -2,6 +2,9 @@
 //!
 //! Invariant: the same bytes on every machine. Used by the tests of this crate.
 
+// In a test a failed step is a failed test, in helpers too.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 use aiws::canonical;
 use aiws::decimal::U64;
 use aiws::digest::{Digest, sha256};

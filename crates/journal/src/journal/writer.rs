@@ -148,7 +148,8 @@ impl Writer {
         }
         if let Some(job) = self.ledger.begin_flush() {
             self.last_flush = Instant::now();
-            if let Err((flush, result)) = self.flusher.begin(job) {
+            if let Err(unsent) = self.flusher.begin(job) {
+                let (flush, result) = *unsent;
                 self.end_flush(flush, result);
             }
         }
@@ -195,12 +196,12 @@ impl Flusher {
         })
     }
 
-    fn begin(&mut self, job: Job) -> Result<(), Done> {
+    fn begin(&mut self, job: Job) -> Result<(), Box<Done>> {
         let Some(jobs) = &self.jobs else {
-            return Err((job.1, Err(StoreError::Closed)));
+            return Err(Box::new((job.1, Err(StoreError::Closed))));
         };
         jobs.send(job)
-            .map_err(|unsent| (unsent.0.1, Err(StoreError::Closed)))?;
+            .map_err(|unsent| Box::new((unsent.0.1, Err(StoreError::Closed))))?;
         self.busy = true;
         Ok(())
     }
