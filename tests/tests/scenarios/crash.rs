@@ -18,6 +18,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::bodies::{self, Boundary, lin, wide};
+use crate::host::run;
 use crate::oracle::{money, outbox};
 use crate::wire::{Sent, id};
 use crate::world::{ENGINE, HUMAN, Probe, W1, W2, World, both};
@@ -30,12 +31,10 @@ const CHILD: &str = "PRAXIS_SCENARIO_ROOT";
 fn killed(name: &str, event: u64, point: Point) -> TempDir {
     let root = TempDir::new().unwrap();
     let program = std::env::current_exe().unwrap();
-    let ended = Command::new(program)
+    let ended = run(Command::new(program)
         .args(["--exact", name, "--nocapture"])
         .env(CHILD, root.path())
-        .env("PRAXIS_CRASH_AT", format!("{event}:{point}"))
-        .output()
-        .unwrap();
+        .env("PRAXIS_CRASH_AT", format!("{event}:{point}")));
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert_eq!(ended.status.signal(), Some(9), "{:?}\n{said}", ended.status);
     assert!(said.contains(&format!("{event}:{point}")), "{said}");

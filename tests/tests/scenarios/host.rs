@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -16,6 +17,31 @@ use praxis_engine::{
     Adapter, Ask, Authorization, Authorizer, BoxFuture, EffectCall, EffectReport, ManualClock,
 };
 use praxis_model::command::{Body, CommandType};
+
+/// Held while a process is started. Until the new program replaces it, the child of the fork holds this process's
+/// open files, and with them the lock of a store that another case is just closing.
+static FORKING: Mutex<()> = Mutex::new(());
+
+/// Runs a command to its end.
+pub fn run(command: &mut Command) -> Output {
+    let command = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let child = {
+        let _alone = FORKING.lock().unwrap();
+        command.spawn()
+    };
+    child
+        .expect("a program")
+        .wait_with_output()
+        .expect("its end")
+}
+
+/// Waits until no fork holds the files of a store that was closed before this call.
+pub fn no_fork_holds_files() {
+    drop(FORKING.lock().unwrap());
+}
 
 /// What the policy of a case says.
 #[derive(Clone, Default)]

@@ -125,7 +125,7 @@ pub struct Replayed {
 
 /// Folds an export, as whoever has nothing else would.
 pub fn replay(export: &[u8]) -> Replayed {
-    let (_, events, _) = export::read(export).expect("a sound export");
+    let events = export::read(export).expect("a sound export").events;
     let (mut mission, mut runs): (Option<MissionState>, BTreeMap<StreamId, RunState>) =
         (None, BTreeMap::new());
     for (_, Sealed { event, hash, .. }) in &events {

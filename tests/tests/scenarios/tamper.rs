@@ -13,6 +13,7 @@ use praxis_journal_format::{Sealed, export};
 use tempfile::TempDir;
 
 use crate::bodies::{self, lin};
+use crate::host::{no_fork_holds_files, run};
 use crate::oracle::{export_of, files};
 use crate::world::{W1, World};
 
@@ -40,7 +41,7 @@ async fn victim() -> Victim {
     w.send(W1, body).await;
     let export = export_of(&w);
     w.close(Shutdown::Drain).await;
-    let (_, events, _) = export::read(&export).unwrap();
+    let events = export::read(&export).unwrap().events;
     Victim {
         world: w,
         events,
@@ -84,6 +85,7 @@ fn replace(store: &Path, old: &[u8], new: &[u8]) -> usize {
 
 /// What opening and verifying a store say: codes with places, or nothing.
 fn complaints(store: &Path) -> Vec<(Code, Option<u64>, String)> {
+    no_fork_holds_files();
     let journal = match Journal::open(store, &Options::default()) {
         Ok(journal) => journal,
         Err(error) => return vec![(error.code(), None, error.to_string())],
@@ -185,11 +187,7 @@ fn readers(export: &[u8]) -> (Option<String>, Option<String>) {
     let path = directory.path().join("export.jsonl");
     fs::write(&path, export).unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../journal-format/verify.py");
-    let ran = Command::new("python3")
-        .arg(script)
-        .arg(&path)
-        .output()
-        .expect("python3");
+    let ran = run(Command::new("python3").arg(script).arg(&path));
     let said = format!(
         "{}{}",
         String::from_utf8_lossy(&ran.stdout),

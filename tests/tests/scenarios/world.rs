@@ -18,7 +18,7 @@ use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
 use crate::bodies;
-use crate::host::{Outside, Policy, Shelf, kind_of};
+use crate::host::{Outside, Policy, Shelf, kind_of, no_fork_holds_files};
 use crate::oracle::Mark;
 use crate::wire::{Answer, Sent, id, record};
 
@@ -146,6 +146,7 @@ impl World {
         options
             .adapters
             .insert("outside".to_owned(), self.outside.clone());
+        no_fork_holds_files();
         self.live = Some(
             Engine::open(&self.store(), options, ports)
                 .await
@@ -311,6 +312,7 @@ impl World {
     pub async fn try_deliver(&mut self, actor: &str, sent: &Sent) -> Result<Answer, Error> {
         let bytes = sent.bytes();
         let first = self.once(actor, &bytes).await;
+        assert!(first.as_ref().map_or(true, |answer| answer.event.is_some()));
         if !self.lost {
             return first;
         }
