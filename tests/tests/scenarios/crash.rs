@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use aiws::error::Code;
-use aiws::id::{DeliveryId, NodeId};
+use aiws::id::{ConsumerId, DeliveryId, NodeId};
 use aiws::record::{Delivery, DeliveryState, HoldReason, HoldState};
 use praxis_engine::crash::{Passing, Point};
 use praxis_model::command::CommandType;
@@ -335,6 +335,52 @@ async fn c_08_acknowledged_not_admitted() {
         assert_eq!(delivery(&*w.state().await, "d-run-a-b").generation.get(), 1);
         w.finish().await;
     }
+}
+
+/// Proves C-13, OUT-1, OUT-2, OUT-3: a consumer stored three of five events and acknowledged two; after a restart
+/// the third comes again under the same id, then the others, and the runs are as they were.
+#[tokio::test]
+async fn c_13_outbox() {
+    both(lin(), async |w: &mut World| {
+        w.admit("a").await;
+        w.dispatch("a").await;
+        let consumer = id::<ConsumerId>("reader");
+        let pending = |w: &World| {
+            w.host()
+                .journal()
+                .pending(&consumer, 100)
+                .expect("an outbox")
+        };
+        let first = pending(w);
+        assert_eq!(first.len(), 5);
+        w.host()
+            .journal()
+            .acknowledge(&consumer, first[1].0)
+            .expect("an acknowledgement");
+        let before = w.state().await;
+        w.restart().await;
+        let again = pending(w);
+        let ids = |events: &[(u64, praxis_journal_format::Sealed)]| {
+            events
+                .iter()
+                .map(|(sequence, sealed)| (*sequence, sealed.hash))
+                .collect::<Vec<_>>()
+        };
+        // The restart itself is one event more: the recovery of the run.
+        assert_eq!(again.len(), 4);
+        assert_eq!(ids(&first[2..]), ids(&again[..3]));
+        assert_eq!(again[3].1.event.kind, CommandType::RecoverOwnership);
+        w.host()
+            .journal()
+            .acknowledge(&consumer, again[3].0)
+            .expect("an acknowledgement");
+        assert!(pending(w).is_empty());
+        assert_eq!(
+            w.state().await.head.revision.get(),
+            before.head.revision.get() + 1
+        );
+    })
+    .await;
 }
 
 /// Proves C-14, HC-RO.1, HD-02.8, HF-02.7, FV-REC.4: the owner panics after the first of three commands committed;

@@ -2,46 +2,17 @@
 //! Invariant: each states its input and the one right outcome. Cases F-02 to F-33.
 
 use aiws::error::Code;
-use aiws::id::NodeId;
-use aiws::record::{AttemptStatus, Contract, HandoffConfig, HoldState, Lifecycle, OutcomeStatus};
-use praxis_engine::{IntentRequest, Shutdown};
-use praxis_model::command::{AdmitIntent, Body, BoundaryIntent, Intent, PlaceHold};
+use aiws::record::{AttemptStatus, Contract, HandoffConfig, HoldState, Lifecycle};
+use praxis_engine::Shutdown;
+use praxis_model::command::{Body, Intent, PlaceHold};
 use praxis_model::report;
-use praxis_model::run::NodeStatus;
 use serde_json::{Value as Json, json};
 
-use crate::bodies::{self, Boundary, all, choice, lin, wide};
+use crate::bodies::{self, Boundary, all, lin, wide};
+use crate::choices::intend;
 use crate::oracle::{hash_of, money};
-use crate::wire::{id, record, request_id};
-use crate::world::{HUMAN, MISSION, W1, W2, World, both};
-
-/// Sends an intent, and again in a world that loses replies.
-async fn intend(w: &World, actor: &str, name: &str, intent: Intent) {
-    let (mission_id, run_id) = (id(MISSION), id(&w.run));
-    let request = IntentRequest {
-        mission_id,
-        run_id,
-        request_id: request_id(name),
-        intent,
-    };
-    let first = w
-        .engine()
-        .submit(&w.capability(actor), &request)
-        .await
-        .expect(name);
-    if w.lost {
-        let again = w
-            .engine()
-            .submit(&w.capability(actor), &request)
-            .await
-            .expect(name);
-        assert!(again.event.is_none());
-        assert_eq!(
-            (again.revision, again.result),
-            (first.revision, first.result)
-        );
-    }
-}
+use crate::wire::{id, record};
+use crate::world::{HUMAN, W1, W2, World, both};
 
 fn states(state: &praxis_model::run::RunState) -> Vec<(String, HoldState)> {
     state
@@ -101,83 +72,6 @@ async fn f_03_resolve_an_unknown_hold() {
         );
     })
     .await;
-}
-
-/// Proves F-04, HD-04.5, HF-05.7: only one branch is taken and the join needs both; the skip goes through to the
-/// end, and the run does not complete.
-#[tokio::test]
-async fn f_04_one_branch_of_a_join_of_two() {
-    both(choice(), async |w: &mut World| {
-        let node = |name: &str| id::<NodeId>(name);
-        intend(
-            w,
-            W1,
-            "i-1",
-            Intent::Admit(AdmitIntent {
-                node_id: node("d"),
-                admission_ref: None,
-            }),
-        )
-        .await;
-        let chosen = BoundaryIntent {
-            node_id: node("d"),
-            status: OutcomeStatus::Completed,
-            result: aiws::object! { "pass": true },
-            artifacts: Vec::new(),
-            criteria: Vec::new(),
-            approvals: Vec::new(),
-            context: Default::default(),
-            cause: None,
-            hold: None,
-        };
-        intend(w, W1, "i-2", Intent::Boundary(chosen)).await;
-        w.receive(W1, only_delivery(w, "x").await.as_str()).await;
-        w.work("x").await;
-        let state = w.state().await;
-        for (name, status) in [
-            ("x", NodeStatus::Completed),
-            ("y", NodeStatus::Skipped),
-            ("y2", NodeStatus::Skipped),
-            ("j", NodeStatus::Skipped),
-            ("end", NodeStatus::Skipped),
-        ] {
-            assert_eq!(
-                state.nodes.get(&node(name)).unwrap().status,
-                status,
-                "{name}"
-            );
-            let mut told = state
-                .manifests
-                .values()
-                .map(|committed| &committed.manifest.producer.node_id);
-            assert!(
-                told.any(|producer| *producer == node(name)),
-                "{name} has a manifest"
-            );
-        }
-        for (kind, actor, name, verdict) in [
-            ("verify", W1, "v-1", "PASS"),
-            ("accept", HUMAN, "c-1", "ACCEPTED"),
-        ] {
-            let body = bodies::assess(&*w.state().await, kind, name, verdict);
-            w.send(actor, body).await;
-        }
-        let complete = bodies::complete(&*w.state().await);
-        w.refuse(W1, complete, Code::NodeNotReady).await;
-        assert_eq!(w.state().await.lifecycle, Lifecycle::Running);
-    })
-    .await;
-}
-
-async fn only_delivery(w: &World, node: &str) -> String {
-    let state = w.state().await;
-    let mine: Vec<_> = state
-        .deliveries
-        .values()
-        .filter(|delivery| delivery.record.recipient.node_id.as_str() == node)
-        .collect();
-    assert_eq!(mine.len(), 1);
-    mine[0].record.delivery_id.as_str().to_owned()
 }
 
 /// Proves F-06, HD-04.2: the engine dies between the two arrivals at a join; the join is admitted once, with both.
