@@ -20,7 +20,7 @@ Example:
 
 /// Governed work of agents that survives crashes.
 #[derive(Debug, Parser)]
-#[command(name = "praxis", version, about, after_help = EXITS, subcommand_required = true, arg_required_else_help = true)]
+#[command(name = "praxis", version, about = "Governed work of agents that survives crashes", after_help = EXITS, subcommand_required = true, arg_required_else_help = true)]
 pub struct Cli {
     /// The store directory; $XDG_STATE_HOME/praxis or ~/.local/state/praxis unless given
     #[arg(long, global = true, env = "PRAXIS_STORE", value_name = "DIR")]

@@ -31,7 +31,11 @@ impl Exit {
     pub fn of(code: Code) -> Self {
         match code {
             Code::StoreCorrupt | Code::TailLost | Code::ChainBroken => Self::Unverified,
-            Code::HumanRequired | Code::TerminalNeeded | Code::BranchConflict => Self::Waits,
+            Code::HumanRequired
+            | Code::TerminalNeeded
+            | Code::BranchConflict
+            | Code::HoldActive => Self::Waits,
+            Code::ApprovalRequired | Code::ApprovalStale => Self::Waits,
             Code::StoreNotFound
             | Code::NotAStore
             | Code::StoreTooNew

@@ -43,3 +43,6 @@ pub const LEASE_MS: u64 = 60_000;
 pub const TAIL_LINES: usize = 12;
 /// How many changed files `unknown` lists before it counts the rest.
 pub const LISTED_FILES: usize = 20;
+/// With less room than this on the store's disk, a git call that failed is taken to have failed for it, in bytes:
+/// git writes files of a few blocks before it says anything.
+pub const FULL_BYTES: u64 = 64 << 10;

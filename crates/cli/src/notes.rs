@@ -49,7 +49,13 @@ impl<S: Subscriber> Layer<S> for Refusals {
             .as_deref()
             .and_then(|code| Code::parse(code.trim_matches('"')))
         {
-            let message = crate::render::escape::line(seen.message.trim_matches('"'));
+            // The first is the refusal's own sentence; a literal alone says what the engine did about it.
+            let said = if seen.messages.len() > 1 {
+                seen.messages[0].as_str()
+            } else {
+                code.sentence()
+            };
+            let message = crate::render::escape::line(said.trim_matches('"'));
             *LAST.lock().unwrap_or_else(PoisonError::into_inner) =
                 Some((Instant::now(), Error::new(code, message)));
         }
@@ -59,14 +65,14 @@ impl<S: Subscriber> Layer<S> for Refusals {
 #[derive(Default)]
 struct Seen {
     code: Option<String>,
-    message: String,
+    messages: Vec<String>,
 }
 
 impl Visit for Seen {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         match field.name() {
             "code" => self.code = Some(format!("{value:?}")),
-            "message" if self.message.is_empty() => self.message = format!("{value:?}"),
+            "message" => self.messages.push(format!("{value:?}")),
             _ => {}
         }
     }

@@ -2,6 +2,9 @@
 //! Invariant: whatever is refused leaves repository and store byte for byte as they were.
 //! Run by `cargo test`; the full disk needs the right to mount a file system.
 
+// Helpers of tests may panic as tests do.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod support;
 
 use std::fs;

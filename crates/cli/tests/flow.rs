@@ -2,6 +2,9 @@
 //! Invariant: each test has a world of its own; exits, records and repositories are looked at, not messages alone.
 //! Run by `cargo test`.
 
+// Helpers of tests may panic as tests do.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod support;
 
 use std::fs;
@@ -411,10 +414,9 @@ fn store_and_export_verify() {
     let file = world.dir.path().join("export.jsonl");
     let exported = world.json(&["export", file.to_str().unwrap()]);
     assert_eq!(text(&exported, "/events"), text(&verified, "/events"));
-    let (_, events, trailer) =
-        praxis_journal_format::export::read(&fs::read(&file).unwrap()).unwrap();
-    assert_eq!(events.len().to_string(), text(&verified, "/events"));
-    assert_eq!(trailer.count.0.to_string(), text(&verified, "/events"));
+    let read = praxis_journal_format::export::read(&fs::read(&file).unwrap()).unwrap();
+    assert_eq!(read.events.len().to_string(), text(&verified, "/events"));
+    assert_eq!(read.trailer.count.0.to_string(), text(&verified, "/events"));
     let piped = world.verb(&["export", "-"]);
     assert_eq!(piped.out.as_bytes(), fs::read(&file).unwrap());
 }

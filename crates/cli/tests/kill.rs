@@ -2,6 +2,8 @@
 //! Invariant: whatever the point, the run ends as if nothing had happened, and no agent is started twice by itself.
 //! The person in this test decides from the agent's own record alone.
 
+// Helpers of tests may panic as tests do.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 #![cfg(debug_assertions)]
 
 mod support;

@@ -2,6 +2,9 @@
 //! Invariant: the terminal is a real pseudo-terminal; nothing is approved that was not typed.
 //! Run by `cargo test`.
 
+// Helpers of tests may panic as tests do.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod support;
 
 use std::fs::File;

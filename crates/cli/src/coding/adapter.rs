@@ -330,18 +330,18 @@ impl Hand {
             .iter()
             .map(|input| &input.manifest)
             .find_map(|manifest| failure_of(manifest));
-        let failure = producer
-            .or_else(|| (!ended.is_success()).then(|| format!("the check {}", ended.sentence())));
         let said = format!(
             "The check `{}` {}.\n{}\n{}",
             crate::render::escape::line(&self.payload_text("/command")?),
             ended.sentence(),
-            failure
+            producer
                 .as_ref()
-                .map(|failure| format!("It does not count as passed: {failure}.\n"))
+                .map(|failure| format!("It counts as failed whatever it says: {failure}.\n"))
                 .unwrap_or_default(),
             transcript(files)
         );
+        let failure = producer
+            .or_else(|| (!ended.is_success()).then(|| format!("the check {}", ended.sentence())));
         let artifacts = vec![self.put(CHECK_FILE, said.as_bytes())?];
         let evidence = Outcome {
             ended,

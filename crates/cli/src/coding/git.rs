@@ -235,10 +235,11 @@ impl Pipes {
             stderr,
         } = self;
         std::thread::scope(|scope| {
-            let writer = scope.spawn(move || match stdin {
-                // A child that does not read its input to the end is judged by its exit status.
-                Some(mut pipe) => drop(pipe.write_all(input)),
-                None => {}
+            let writer = scope.spawn(move || {
+                if let Some(mut pipe) = stdin {
+                    // A child that does not read its input to the end is judged by its exit status.
+                    drop(pipe.write_all(input));
+                }
             });
             let messages = scope.spawn(move || read_bounded(stderr, GIT_MESSAGE_BYTES));
             let output = read_bounded(stdout, GIT_OUTPUT_BYTES);

@@ -572,8 +572,9 @@ fn passing_evidence(state: &RunState) -> Result<Vec<EvidenceId>, Error> {
     let attempts = produced
         .flat_map(|operation| &operation.attempt_ids)
         .filter_map(|id| state.attempts.get(id));
+    let mut attempts = attempts;
     let evidence: Vec<EvidenceId> = attempts
-        .last()
+        .next_back()
         .map(|attempt| attempt.evidence.clone())
         .unwrap_or_default();
     if evidence.is_empty() {

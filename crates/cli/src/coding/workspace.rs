@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use aiws::error::{Code, Error};
 
 use super::git::{Git, absolute};
-use crate::limits::PATCH_BYTES;
+use crate::limits::{FULL_BYTES, PATCH_BYTES};
 
 /// The user's repository, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -205,6 +205,35 @@ impl Workspace {
     ///
     /// `REPO_UNUSABLE` when git cannot fetch the commit; `STORE_IO` when a directory cannot be made.
     pub fn prepare(&self, source: &Path) -> Result<(), Error> {
+        self.or_full(self.prepare_here(source))
+    }
+
+    /// Git says little about a full disk; the disk says it.
+    fn or_full<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
+        result.map_err(|error| {
+            let place = self.root.ancestors().find(|place| place.is_dir());
+            let left = place
+                .and_then(|place| rustix::fs::statvfs(place).ok())
+                .map(|facts| facts.f_bavail * facts.f_frsize);
+            match left {
+                Some(left_bytes)
+                    if left_bytes < FULL_BYTES && error.code() == Code::RepoUnusable =>
+                {
+                    Error::new(
+                        Code::StoreFull,
+                        format!(
+                            "{left_bytes} bytes are left for {}: {}",
+                            self.root.display(),
+                            error.message
+                        ),
+                    )
+                }
+                _ => error,
+            }
+        })
+    }
+
+    fn prepare_here(&self, source: &Path) -> Result<(), Error> {
         let engine = self.engine_git();
         if engine.is_dir() && self.has_base(&engine)? {
             return Ok(());
@@ -239,6 +268,10 @@ impl Workspace {
     ///
     /// `REPO_UNUSABLE` when the patch does not apply to base; `STORE_IO` when files cannot be removed or made.
     pub fn materialize(&self, name: &str, patch: &[u8]) -> Result<PathBuf, Error> {
+        self.or_full(self.materialize_here(name, patch))
+    }
+
+    fn materialize_here(&self, name: &str, patch: &[u8]) -> Result<PathBuf, Error> {
         let dir = self.root.join(name);
         remove(&dir)?;
         private_dir(&dir)?;

@@ -8,7 +8,7 @@ pub fn line(text: &str) -> String {
     escape(text, false)
 }
 
-/// Several lines: as [`line`], but line feeds and tabs stay.
+/// Several lines: as [`line()`], but line feeds and tabs stay.
 #[must_use]
 pub fn block(text: &str) -> String {
     escape(text, true)

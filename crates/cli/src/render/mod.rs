@@ -7,3 +7,37 @@ pub mod json;
 pub mod live;
 pub mod page;
 pub mod text;
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+static PROGRAM: OnceLock<String> = OnceLock::new();
+
+/// Remembers how this program has to be typed to reach the same store again.
+pub fn remember_store(named: Option<&Path>) {
+    let in_environment = std::env::var_os("PRAXIS_STORE").is_some();
+    let typed = match named.filter(|_| !in_environment) {
+        Some(path) => format!("praxis --store {}", quoted(&path.display().to_string())),
+        None => "praxis".to_owned(),
+    };
+    // A program has one command line.
+    let _ = PROGRAM.set(typed);
+}
+
+/// How this program is typed in what is suggested next.
+#[must_use]
+pub fn program() -> &'static str {
+    PROGRAM.get().map_or("praxis", String::as_str)
+}
+
+/// A path or name as a shell takes it.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    let plain = |char: char| char.is_ascii_alphanumeric() || "-_./:+@%,".contains(char);
+    let text = escape::line(text);
+    if !text.is_empty() && text.chars().all(plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}

@@ -22,7 +22,7 @@ use crate::coding::graph::Stage;
 use crate::coding::outcome::{PATCH_FILE, PLAN_FILE, counts, digest_of};
 use crate::coding::program::{candidate, manifest_of, proposal};
 use crate::exit::Exit;
-use crate::render::escape;
+use crate::render::{escape, program, quoted};
 
 /// Everything about a run that is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -193,6 +193,8 @@ pub struct Row {
     pub spent: Dec,
     /// When it was admitted and when its boundary was committed, UTC milliseconds.
     pub time: (Option<u64>, Option<u64>),
+    /// How long it took, or has taken so far while it runs, in milliseconds.
+    pub elapsed_ms: Option<u64>,
     /// One line more: who approved, why it did not pass.
     pub note: Option<String>,
 }
@@ -363,7 +365,7 @@ impl Page {
             spend,
             epoch: state.epoch,
             head: (state.head.revision.0, state.head.hash.to_string()),
-            rows: rows(state, history),
+            rows: rows(state, history, now_ms),
             holds: open.map(hold_line).collect(),
             uncertain,
             accepted: (standing == Standing::Accepted)
@@ -377,24 +379,29 @@ impl Page {
     }
 
     fn what_next(&self) -> Vec<String> {
-        let run = &self.run;
+        let (run, praxis) = (&self.run, program());
         match self.standing {
             Standing::Accepted => {
-                let repo = &self.repository;
+                let repo = quoted(&self.repository);
                 vec![format!("git -C {repo} merge praxis/{run}")]
             }
             Standing::Ended(_) => Vec::new(),
-            Standing::Uncertain => vec!["praxis unknown".to_owned()],
-            Standing::Held => vec![
-                format!("praxis show {run}"),
-                "praxis explain HOLD_ACTIVE".to_owned(),
-            ],
+            Standing::Uncertain => vec![format!("{praxis} unknown")],
+            Standing::Held => {
+                let curable = |hold: &HoldLine| hold.allowed.contains(&HoldDecision::Recheck);
+                let resume = self
+                    .holds
+                    .iter()
+                    .any(curable)
+                    .then(|| format!("{praxis} resume {run}"));
+                resume.into_iter().collect()
+            }
             Standing::NeedsApproval | Standing::NeedsAcceptance => {
                 vec![format!(
-                    "praxis resume {run}    (at a terminal, or with --approve-as NAME)"
+                    "{praxis} resume {run}    (at a terminal, or with --approve-as NAME)"
                 )]
             }
-            Standing::Going => vec![format!("praxis resume {run}")],
+            Standing::Going => vec![format!("{praxis} resume {run}")],
         }
     }
 }
@@ -427,19 +434,19 @@ fn uncertain_of(state: &RunState) -> Vec<Uncertain> {
 fn hold_line(hold: &Hold) -> HoldLine {
     let sentence = match hold.reason {
         HoldReason::AttemptLimit => {
-            "every correction or attempt is used up; nothing adds more, so the run can only be canceled"
+            "every correction or attempt is used up; nothing adds more, so this run goes no further; start another one with more --max-corrections, or another agent"
         }
         HoldReason::CostLimit => {
-            "the budget is used up; nothing adds to it, so the run can only be canceled"
+            "the budget is used up and nothing adds to it, so this run goes no further; start another one with more --budget"
         }
         HoldReason::TimeLimit => {
-            "the deadline for new work has passed; the run can only be canceled"
+            "the deadline for new work has passed, so this run goes no further; start another one"
         }
         HoldReason::Artifact => {
             "stored material is missing or damaged; restore the identical bytes"
         }
         HoldReason::UncertainEffect => {
-            "an agent run's outcome is unknown; `praxis unknown` shows how to settle it"
+            "an agent run's outcome is unknown; the verb unknown shows how to settle it"
         }
         HoldReason::Restart => "the run's owner failed too often; look at the log before going on",
         HoldReason::InvalidatedInput | HoldReason::Operator | HoldReason::Rule => {
@@ -454,18 +461,18 @@ fn hold_line(hold: &Hold) -> HoldLine {
     }
 }
 
-fn rows(state: &RunState, history: &History) -> Vec<Row> {
+fn rows(state: &RunState, history: &History, now_ms: u64) -> Vec<Row> {
     let Some(graph) = &state.graph else {
         return Vec::new();
     };
     graph
         .nodes
         .iter()
-        .map(|node| row(state, history, &node.id))
+        .map(|node| row(state, history, &node.id, now_ms))
         .collect()
 }
 
-fn row(state: &RunState, history: &History, id: &NodeId) -> Row {
+fn row(state: &RunState, history: &History, id: &NodeId, now_ms: u64) -> Row {
     let stage = Stage::of(id);
     let status = state
         .nodes
@@ -479,6 +486,7 @@ fn row(state: &RunState, history: &History, id: &NodeId) -> Row {
             sum.checked_add(actual).unwrap_or(sum)
         });
     let (word, bad) = word(state, id, status, &attempts);
+    let time = history.times.get(id).copied().unwrap_or_default();
     let depth = match stage {
         Some(Stage::Correct(_)) => 1,
         Some(Stage::Check(number) | Stage::Decide(number) | Stage::Passed(number))
@@ -498,9 +506,16 @@ fn row(state: &RunState, history: &History, id: &NodeId) -> Row {
         depth,
         attempts: attempts.len(),
         spent,
-        time: history.times.get(id).copied().unwrap_or_default(),
+        elapsed_ms: elapsed(time, word, now_ms).filter(|_| !attempts.is_empty()),
+        time,
         note: note(state, history, id, stage),
     }
+}
+
+/// From admission to boundary, or to now while it runs.
+fn elapsed((start, end): (Option<u64>, Option<u64>), word: &str, now_ms: u64) -> Option<u64> {
+    let end = end.or_else(|| (word == "running").then_some(now_ms))?;
+    Some(end.saturating_sub(start?))
 }
 
 fn attempts_of<'a>(state: &'a RunState, id: &NodeId) -> Vec<&'a Attempt> {

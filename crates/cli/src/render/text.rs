@@ -229,10 +229,8 @@ pub fn line(row: &Row, style: Style) -> String {
     let what = row.note.clone().unwrap_or_else(|| row.title.clone());
     let _ = write!(rest, "{name:<13}{what}");
     let mut facts = Vec::new();
-    if let (Some(start), Some(end)) = row.time
-        && row.attempts > 0
-    {
-        facts.push(duration(end.saturating_sub(start)));
+    if let Some(elapsed_ms) = row.elapsed_ms {
+        facts.push(duration(elapsed_ms));
     }
     if row.attempts > 1 {
         facts.push(format!("{} attempts", row.attempts));

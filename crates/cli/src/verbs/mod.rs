@@ -44,6 +44,7 @@ pub fn run(cli: Cli) -> Result<Exit, Error> {
     if let Verb::Explain(args) = &cli.verb {
         return explain::run(args, cli.json);
     }
+    crate::render::remember_store(cli.store.as_deref());
     let call = Call {
         store: store::location(cli.store.as_deref())?,
         json: cli.json,

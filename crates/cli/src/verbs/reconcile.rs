@@ -89,7 +89,8 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
     } else {
         let id = short(meant.attempt.attempt_id.as_str());
         print(&format!(
-            "attempt {id} is recorded as {word}\nnext\n  praxis resume {}",
+            "attempt {id} is recorded as {word}\nnext\n  {} resume {}",
+            crate::render::program(),
             meant.run_id
         ))?;
     }

@@ -106,7 +106,7 @@ fn look(reader: &Reader, run: &Run, attempt: &Attempt) -> Finding {
 }
 
 fn page(finding: &Finding) -> String {
-    let id = short(&finding.attempt);
+    let (id, praxis) = (short(&finding.attempt), crate::render::program());
     let mut text = format!(
         "attempt {id} of {} in run {}\n  command  {}\n  tree     {}\n",
         finding.node, finding.run, finding.command, finding.tree
@@ -140,9 +140,9 @@ fn page(finding: &Finding) -> String {
     text.push_str(&format!(
         "  The engine ended before it saw how this one ended. Look at the tree and at the agent's own records,\n  \
          make sure that it does not run any more, write what you found into a file, and choose:\n    \
-         praxis reconcile {id} --applied --evidence FILE        it did its work: the tree is its result\n    \
-         praxis reconcile {id} --not-applied --evidence FILE    it did nothing: it may be started again\n  \
-         then: praxis resume {}\n",
+         {praxis} reconcile {id} --applied --evidence FILE        it did its work: the tree is its result\n    \
+         {praxis} reconcile {id} --not-applied --evidence FILE    it did nothing: it may be started again\n  \
+         then: {praxis} resume {}\n",
         finding.run
     ));
     text

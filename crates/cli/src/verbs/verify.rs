@@ -21,7 +21,7 @@ pub fn run(call: &Call) -> Result<Exit, Error> {
     let journal = open_for_reading(&call.store)?;
     let terminal = std::io::stderr().is_terminal() && !call.json;
     let mut progress = |at: u64, end: u64| {
-        if terminal && (at == end || at % 1_000 == 0) {
+        if terminal && (at == end || at.is_multiple_of(1_000)) {
             // Progress is for whoever watches; nobody has to.
             let _ = write!(std::io::stderr(), "\rverify: {at} of {end} events");
         }
