@@ -28,9 +28,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         EffectReport::applied(call.amount, object! { "greeted": true })
     });
     let rules: Ref = from_value(&object! { "id": "house-rules", "revision": "1" })?;
-    let authorizer = move |ask: &Ask<'_>| match ask.capability.actor_kind() {
-        ActorKind::Human | ActorKind::System => Authorization::as_proposed(ask, rules.clone()),
-        _ => Authorization::refused(ask.capability, rules.clone()),
+    let authorizer = move |ask: &Ask<'_>| Authorization {
+        recovery_authority: ask.capability.actor_kind() == ActorKind::System,
+        ..Authorization::as_proposed(ask, rules.clone()) // Yours decides by what is asked.
     };
     let options = Options {
         create: true,

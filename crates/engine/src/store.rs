@@ -28,6 +28,7 @@ pub(crate) async fn open(
     let mut journal = praxis_journal::Options {
         clock,
         read_only: options.read_only,
+        disk: options.disk.clone(),
         ..Default::default()
     };
     if let Some(segment_bytes) = options.segment_bytes {

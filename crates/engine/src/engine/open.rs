@@ -37,6 +37,8 @@ pub struct Options {
     pub program: Option<Arc<dyn Program>>,
     /// Bytes of a log segment; none for the journal's own choice.
     pub segment_bytes: Option<u64>,
+    /// The store's files; none for those of its directory. Simulations put a faulty disk here.
+    pub disk: Option<Arc<dyn praxis_journal::Disk>>,
     /// Asked at every crash point; not in release builds.
     #[cfg(debug_assertions)]
     pub probe: Option<crate::crash::Probe>,

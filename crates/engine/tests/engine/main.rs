@@ -8,4 +8,5 @@ mod embed;
 mod owners;
 mod process;
 mod stages;
+mod storage;
 mod support;

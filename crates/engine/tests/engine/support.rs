@@ -363,6 +363,8 @@ pub struct World {
     pub probe: Arc<Mutex<Option<Box<dyn FnMut(&Passing) + Send>>>>,
     /// What claim tokens derive from.
     pub seed: u64,
+    /// The store's files; none for the real ones.
+    pub disk: Option<Arc<dyn praxis_journal::Disk>>,
 }
 
 /// An open engine with its host side.
@@ -383,6 +385,7 @@ impl World {
             outside: Arc::new(Outside::new(class)),
             probe: Arc::default(),
             seed: 7,
+            disk: None,
         }
     }
 
@@ -395,6 +398,7 @@ impl World {
             create: true,
             adapters: BTreeMap::from([("outside".to_owned(), adapter)]),
             program: Some(Arc::new(Driver)),
+            disk: self.disk.clone(),
             probe: Some(Arc::new(move |passing: &Passing| {
                 let taken = probe
                     .lock()
