@@ -64,9 +64,11 @@ impl Actor for MissionActor {
                 permit,
                 reply,
             } => {
-                // Whoever stopped listening asks again under the same request id.
-                let _ = reply.send(owner.take(&request).await);
+                let answer = owner.take(&request).await;
+                // Given back first, so that whoever has the answer finds the room.
                 drop(permit);
+                // Whoever stopped listening asks again under the same request id.
+                let _ = reply.send(answer);
             }
             MissionMessage::Snapshot { reply } => drop(reply.send(owner.current().await)),
         }

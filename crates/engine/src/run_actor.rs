@@ -88,9 +88,10 @@ impl Actor for RunActor {
                     response: done.response,
                     token: done.token,
                 });
+                // Given back first, so that whoever has the answer finds the room.
+                drop(permit);
                 // Whoever stopped listening asks again under the same request id.
                 let _ = reply.send(answer);
-                drop(permit);
             }
             RunMessage::Snapshot { reply } => drop(reply.send(owner.current().await)),
             RunMessage::Recover {

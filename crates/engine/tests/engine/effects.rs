@@ -5,10 +5,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use aiws::record::{AttemptStatus, EffectClass, HoldReason, RestartPolicy};
+use aiws::record::{AttemptStatus, EffectClass, HoldReason, RestartPolicy, SettledOutcome};
 use praxis_engine::crash::Point;
-use praxis_engine::{EffectOutcome, EffectReport, Shutdown};
-use praxis_model::command::{Body, CommandType, Intent, Verify};
+use praxis_engine::{Capability, EffectOutcome, EffectReport, Shutdown};
+use praxis_model::command::{Body, CommandType, Intent, Reconcile, Verify};
 use praxis_model::run::RunState;
 
 use crate::support::{Behaviour, Open, World, again, dec, draft_of, id, intent, mission, settled};
@@ -51,7 +51,7 @@ async fn fail_the_owner(world: &World, open: &Open) {
         .expect("replayed by the next owner");
 }
 
-/// Proves HD-02.12, HS-05.3: a report that comes after the owner changed is evidence that the current owner settles
+/// Proves HD-02.12: a report that comes after the owner changed is evidence that the current owner settles
 /// under its own epoch; the effect is called once and the run goes on (T-18).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hd_02_12_a_late_report_is_reconciled_by_the_new_owner() {
@@ -112,6 +112,21 @@ async fn fv_eff_4_a_lost_answer_is_looked_up() {
     assert_eq!(lost.status, AttemptStatus::ConfirmedApplied);
     assert_eq!(lost.actual, Some(dec(3)));
     assert_eq!(world.outside.lookups.load(Ordering::SeqCst), 1);
+    let reconcile = Body::Reconcile(Reconcile {
+        run_id: id(RUN),
+        attempt_id: lost.attempt_id.clone(),
+        outcome: SettledOutcome::ConfirmedApplied,
+        actual: dec(3),
+        evidence: vec![id("seen")],
+    });
+    let request = intent(RUN, "q-anonymous", Intent::Command { body: reconcile });
+    let anonymous = Capability::anonymous().expect("anonymous");
+    let refused = open
+        .engine
+        .submit(&anonymous, &request)
+        .await
+        .expect_err("refused");
+    assert_eq!(refused.code().name(), "AUTHORIZATION_DENIED");
     open.until(RUN, |state| {
         state
             .attempts
@@ -123,10 +138,10 @@ async fn fv_eff_4_a_lost_answer_is_looked_up() {
     world.close(open, Shutdown::Drain).await;
 }
 
-/// Proves HS-03.8: an effect of class `external` that was in flight when the engine stopped at once stays as it was,
+/// An effect of class `external` that was in flight when the engine stopped at once stays as it was,
 /// with its reservation, and waits for evidence.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hs_03_8_an_external_effect_waits_for_evidence() {
+async fn an_external_effect_waits_for_evidence() {
     let world = World::new(EffectClass::External);
     let open = leave_in_flight(&world, false).await;
     let state = open.state(RUN).await;
@@ -184,10 +199,10 @@ async fn a_lost_read_is_settled_by_the_rule_and_tried_again() {
     world.close(open, Shutdown::Drain).await;
 }
 
-/// Proves FV-ACC.6, FV-ACC.5: what was confirmed as not applied is tried again under new attempt ids until the
+/// Proves FV-ACC.5: what was confirmed as not applied is tried again under new attempt ids until the
 /// bound, and no further.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fv_acc_6_retries_end_at_the_bound() {
+async fn fv_acc_5_retries_are_new_attempts_and_end_at_the_bound() {
     let world = World::new(EffectClass::External);
     *world.outside.behaviour.lock().expect("behaviour") = Behaviour::Decline;
     let open = world.open().await;
@@ -216,9 +231,9 @@ async fn fv_acc_6_retries_end_at_the_bound() {
     );
 }
 
-/// Proves HS-02.7: a step that does not fit the budget closes a gate with a COST_LIMIT hold and is not tried again.
+/// A step that does not fit the budget closes a gate with a COST_LIMIT hold and is not tried again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hs_02_7_a_spent_budget_opens_a_hold() {
+async fn a_spent_budget_opens_a_hold() {
     let world = World::new(EffectClass::External);
     let open = world.open().await;
     open.mission(RestartPolicy::Auto, false).await;
@@ -251,10 +266,10 @@ async fn hs_02_7_a_spent_budget_opens_a_hold() {
     world.close(open, Shutdown::Drain).await;
 }
 
-/// Proves FV-REC.4: a worker whose run was recovered still may say what happened; policy decides, and the owner of
+/// A worker whose run was recovered still may say what happened; policy decides, and the owner of
 /// now records it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fv_rec_4_a_worker_reports_without_owning() {
+async fn a_worker_reports_without_owning() {
     let world = World::new(EffectClass::External);
     let open = world.open().await;
     open.lin("run", RestartPolicy::Auto, false).await;

@@ -2,6 +2,8 @@
 //! Invariant: no mock of the journal, no waiting by time.
 //! `cargo test -p praxis-engine` runs them.
 
+#![allow(clippy::expect_used, reason = "a helper of a test fails the test")]
+
 mod driven;
 mod effects;
 mod embed;

@@ -74,7 +74,7 @@ fn code(answer: Result<Response, Error>) -> &'static str {
     answer.map_or_else(|error| error.code().name(), |_| "accepted")
 }
 
-/// Proves HC-RO.1, HF-02.7, HD-02.8: scenario C-14. An owner that fails after its commit loses the queue; the run is
+/// Proves HF-02.7: scenario C-14. An owner that fails after its commit loses the queue; the run is
 /// recovered under a higher epoch, the commit counts once, replays get the first result, and another run goes on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_14_an_owner_that_fails_with_messages_queued() {
@@ -137,7 +137,7 @@ async fn c_14_an_owner_that_fails_with_messages_queued() {
     world.close(open, Shutdown::Drain).await;
 }
 
-/// Proves FV-REC.4, HC-ENV.3: whatever a deposed owner sends is refused, by its revision first and, with that
+/// Proves FV-REC.4: whatever a deposed owner sends is refused, by its revision first and, with that
 /// refreshed, by its epoch; nothing changes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fv_rec_4_a_deposed_owner_is_refused_in_every_command() {
@@ -481,7 +481,7 @@ async fn r_06_the_last_budget_unit_is_given_once() {
     world.close(open, Shutdown::Drain).await;
 }
 
-/// Proves HC-RO.1, HS-06.2: scenario R-08. The supervisor and the operator recover at once: one epoch step, one
+/// Proves HC-RO.1: scenario R-08. The supervisor and the operator recover at once: one epoch step, one
 /// restart hold; and each hold that is left keeps the gate closed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r_08_two_recoveries_and_two_holds() {
@@ -641,7 +641,10 @@ async fn c_05_replies_dropped_and_replayed() {
         .expect("replayed");
     assert!(replayed.response.event.is_none());
     assert_eq!(replayed.response.result, claim.response.result);
-    assert_eq!(replayed.token.expect("still live").expose(), token.expose());
+    assert_eq!(
+        replayed.token.as_ref().expect("still live").expose(),
+        token.expose()
+    );
     assert_eq!(open.state(RUN).await.head, head, "a replay appends nothing");
 
     world.clock.set(1100);
@@ -665,7 +668,7 @@ async fn c_05_replies_dropped_and_replayed() {
         .claim(&id("q-claim-2"), &delivery.delivery_id, None)
         .await
         .expect("claimed again");
-    let second = next.token.expect("a token");
+    let (second, next_response) = (next.token.expect("a token"), next.response);
     let generation = "2".parse().expect("positive");
     let ack = worker
         .acknowledge(
@@ -683,8 +686,18 @@ async fn c_05_replies_dropped_and_replayed() {
         .expect_err("other material");
     assert_eq!(conflict.code().name(), "IDENTITY_CONFLICT");
     drop(worker);
+    let mut export = Vec::new();
+    open.host.journal().export(&mut export).expect("exported");
+    let shown = format!("{token:?} {replayed:?} {next_response:?}");
     world.close(open, Shutdown::Drain).await;
     for text in [token.expose(), second.expose()] {
+        assert!(!shown.contains(&text), "a raw token is shown");
+        assert!(
+            !export
+                .windows(text.len())
+                .any(|window| window == text.as_bytes()),
+            "a raw token is exported"
+        );
         assert!(
             !found_in(world.dir.path(), text.as_bytes()),
             "a raw token is in the store"
@@ -724,7 +737,7 @@ fn an_unclean_end_is_recovered_and_a_clean_one_is_not() {
     drop(first);
     let second = runtime();
     second.block_on(async {
-        let open = world.open().await;
+        let open = world.open_after_a_kill().await;
         assert_eq!(open.state(RUN).await.epoch, 2, "its owner was gone");
         world.close(open, Shutdown::Drain).await;
         let open = world.open().await;
@@ -739,20 +752,60 @@ fn an_unclean_end_is_recovered_and_a_clean_one_is_not() {
 async fn fv_rec_1_recovery_lists_and_calls_nothing() {
     let world = World::new(EffectClass::External);
     let open = world.open().await;
-    open.lin(RUN, RestartPolicy::Auto, false).await;
-    let worker = open
-        .engine
-        .worker(open.agent("agent:w1"), crate::support::mission(), id(RUN));
-    worker
-        .admit(&id("q-admit"), &id("a"), Some(draft_of("a")))
+    open.mission(RestartPolicy::Auto, false).await;
+    for run in ["tried", "prepared"] {
+        open.run(run).await;
+        let worker = open
+            .engine
+            .worker(open.agent("agent:w1"), crate::support::mission(), id(run));
+        let mut draft = draft_of("a");
+        draft.proposal.operation_id = id(&format!("op-{run}"));
+        draft.proposal.attempt_id = id(&format!("at-{run}"));
+        worker
+            .admit(&id(&format!("q-admit-{run}")), &id("a"), Some(draft))
+            .await
+            .expect("admitted");
+        if run == "tried" {
+            worker
+                .dispatch(&id("q-dispatch"), &id("a"))
+                .await
+                .expect("dispatched");
+        }
+    }
+    let listed = open
+        .recover("tried", "q-r1", 1)
         .await
-        .expect("admitted");
-    open.recover(RUN, "q-r1", 1).await.expect("recovered");
-    let refused = worker.dispatch(&id("q-dispatch"), &id("a")).await;
+        .expect("recovered")
+        .result;
+    assert_eq!(
+        listed.get("epoch").and_then(aiws::json::Value::as_str),
+        Some("2")
+    );
+    let unresolved = listed
+        .get("unresolved")
+        .and_then(aiws::json::Value::as_array)
+        .expect("a list");
+    let ids: Vec<_> = unresolved
+        .iter()
+        .filter_map(|one| one.get("attemptId")?.as_str())
+        .collect();
+    assert_eq!(ids, ["at-tried"]);
+    open.recover("prepared", "q-r2", 1)
+        .await
+        .expect("recovered");
+    let worker = open.engine.worker(
+        open.agent("agent:w1"),
+        crate::support::mission(),
+        id("prepared"),
+    );
+    let refused = worker.dispatch(&id("q-late"), &id("a")).await;
     assert_ne!(code(refused), "accepted", "prepared under an earlier epoch");
-    let state: Arc<RunState> = open.state(RUN).await;
-    let attempt = state.attempts.get("at-a-1").expect("the attempt");
-    assert_eq!(attempt.status, AttemptStatus::Prepared);
+    let state: Arc<RunState> = open.state("prepared").await;
+    assert_eq!(
+        state.attempts.values().next().map(|attempt| attempt.status),
+        Some(AttemptStatus::Prepared)
+    );
     assert_eq!(world.outside.count(), 0);
+    drop(worker);
     world.close(open, Shutdown::Drain).await;
 }

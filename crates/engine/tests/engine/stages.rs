@@ -144,7 +144,7 @@ async fn hf_02_10_an_exact_replay_comes_before_everything_else() {
     world.close(open, Shutdown::Drain).await;
 }
 
-/// Proves FV-GRT.3, FV-EFF.5: authority is asked again at dispatch; a denial between admission and dispatch stops it.
+/// Proves FV-GRT.3, FV-EFF.6: authority is asked again at dispatch; a denial between admission and dispatch stops it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fv_grt_3_authority_is_asked_again_at_dispatch() {
     let world = World::new(EffectClass::External);
@@ -185,7 +185,7 @@ async fn fv_grt_3_authority_is_asked_again_at_dispatch() {
     world.close(open, Shutdown::Drain).await;
 }
 
-/// Proves FV-GRT.6, CRD-2: who acted, under which policy, in which class of decision, comes from the host.
+/// Proves FV-GRT.6: who acted, under which policy, in which class of decision, comes from the host.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fv_grt_6_attribution_comes_from_the_host() {
     let world = World::new(EffectClass::External);

@@ -23,8 +23,8 @@ use praxis_artifacts::FileArtifacts;
 use praxis_engine::crash::Passing;
 use praxis_engine::{
     Adapter, Ask, Authorization, Authorizer, BoxFuture, Capability, Conclusion, Draft, EffectCall,
-    EffectOutcome, EffectPlan, EffectReport, Engine, Host, IntentRequest, Lookup, ManualClock,
-    NodeContext, Options, Ports, Program, SeededEntropy, Shutdown,
+    EffectOutcome, EffectPlan, EffectReport, Engine, EngineError, Host, IntentRequest, Lookup,
+    ManualClock, NodeContext, Options, Ports, Program, SeededEntropy, Shutdown,
 };
 use praxis_journal::Journal;
 use praxis_model::command::{
@@ -360,7 +360,7 @@ pub struct World {
     /// The outside.
     pub outside: Arc<Outside>,
     /// Called at every crash point.
-    pub probe: Arc<Mutex<Option<Box<dyn FnMut(&Passing) + Send>>>>,
+    pub probe: Slot,
     /// What claim tokens derive from.
     pub seed: u64,
     /// The store's files; none for the real ones.
@@ -389,8 +389,25 @@ impl World {
         }
     }
 
+    /// Opens the engine on a store whose process is said to be dead; its threads may still be letting go of the lock.
+    pub async fn open_after_a_kill(&self) -> Open {
+        for _ in 0..1_000_000 {
+            match self.try_open().await {
+                Err(error) if error.code().name() == "STORE_LOCKED" => {
+                    tokio::task::yield_now().await
+                }
+                opened => return opened.expect("opens"),
+            }
+        }
+        panic!("the lock was never let go of");
+    }
+
     /// Opens the engine, creating the store the first time.
     pub async fn open(&self) -> Open {
+        self.try_open().await.expect("opens")
+    }
+
+    async fn try_open(&self) -> Result<Open, EngineError> {
         let artifacts = FileArtifacts::open(&self.dir.path().join("artifacts")).expect("artifacts");
         let adapter: Arc<dyn Adapter> = self.outside.clone();
         let probe = Arc::clone(&self.probe);
@@ -416,11 +433,9 @@ impl World {
             authorizer: self.policy.clone(),
             artifacts: Arc::new(artifacts),
         };
-        let (engine, host) = Engine::open(&self.dir.path().join("store"), options, ports)
-            .await
-            .expect("opens");
+        let (engine, host) = Engine::open(&self.dir.path().join("store"), options, ports).await?;
         *self.outside.journal.lock().expect("journal") = Some(host.journal().clone());
-        Open { engine, host }
+        Ok(Open { engine, host })
     }
 
     /// Calls `probe` once, at the next crash point passed that it wants; a panic in it fails the actor there.
@@ -441,11 +456,14 @@ impl World {
     }
 }
 
+/// Where a test puts what is called at the next crash point.
+pub type Slot = Arc<Mutex<Option<Box<dyn FnMut(&Passing) + Send>>>>;
+
 type Wanted = Box<dyn Fn(&Passing) -> bool + Send>;
 type Then = Box<dyn FnOnce() + Send>;
 
 /// The probe is taken out at every point and put back unless it was the one.
-fn arm(slot: &Arc<Mutex<Option<Box<dyn FnMut(&Passing) + Send>>>>, wanted: Wanted, then: Then) {
+fn arm(slot: &Slot, wanted: Wanted, then: Then) {
     let (again, mut then) = (Arc::clone(slot), Some(then));
     let mut wanted = Some(wanted);
     let probe = Box::new(move |passing: &Passing| {
