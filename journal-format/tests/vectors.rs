@@ -15,7 +15,7 @@ use aiws::digest::sha256;
 use aiws::json::Value;
 use praxis_journal_format::error::FormatError;
 use praxis_journal_format::export::{self, Writer};
-use praxis_journal_format::{Frame, Sealed};
+use praxis_journal_format::{FORMAT_VERSION, Frame, Sealed};
 
 mod telling;
 
@@ -272,11 +272,16 @@ fn write_anew(files: &BTreeMap<String, Vec<u8>>) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
     }
-    let lines: String = files
-        .iter()
+    let lines: String = frozen(files)
         .map(|(name, bytes)| format!("{}  {name}\n", sha256(bytes)))
         .collect();
+    let lines = format!("version {FORMAT_VERSION}\n{lines}");
     fs::write(folder().join("FROZEN"), lines).unwrap();
+}
+
+/// The files that stay as they are while the version of the format stays: the golden ones.
+fn frozen(files: &BTreeMap<String, Vec<u8>>) -> impl Iterator<Item = (&String, &Vec<u8>)> + '_ {
+    files.iter().filter(|(name, _)| name.starts_with("golden/"))
 }
 
 /// Every file of the vectors, as this build makes it.
@@ -307,23 +312,19 @@ fn sto_1_the_vectors_are_what_this_build_writes() {
     if std::env::var_os("PRAXIS_WRITE_VECTORS").is_some() {
         write_anew(&files);
     }
-    let frozen = fs::read_to_string(folder().join("FROZEN")).unwrap();
-    let listed: BTreeMap<&str, &str> = frozen
-        .lines()
-        .map(|line| line.split_once("  ").unwrap())
-        .map(|(hash, name)| (name, hash))
+    let text = fs::read_to_string(folder().join("FROZEN")).unwrap();
+    let (version, listed) = text.split_once('\n').unwrap();
+    assert_eq!(version, format!("version {FORMAT_VERSION}"));
+    let expected: Vec<String> = frozen(&files)
+        .map(|(name, bytes)| format!("{}  {name}", sha256(bytes)))
         .collect();
     assert_eq!(
-        listed.keys().collect::<Vec<_>>(),
-        files.keys().collect::<Vec<_>>()
+        listed.lines().collect::<Vec<_>>(),
+        expected,
+        "golden files change together with the version, or not at all"
     );
     for (name, bytes) in &files {
         let found = fs::read(folder().join(name)).unwrap();
-        assert_eq!(
-            sha256(&found).to_string(),
-            listed[name.as_str()],
-            "{name} was changed"
-        );
         assert!(found == *bytes, "{name} is not what this build writes");
     }
 }

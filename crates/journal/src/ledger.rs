@@ -6,7 +6,6 @@
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use aiws::id::{ConsumerId, StoreId, StreamId};
 use praxis_journal_format::{Frame, Sealed};
@@ -18,66 +17,15 @@ use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::index::{Flush, Index, Snapshot};
 use crate::limits;
-use crate::log::{Frames, Log, LogFault};
+use crate::log::{Frames, Log};
 use crate::rows::{IdentityKey, IdentityRow, LogCursor, RequestRow};
 use crate::view::{Dirty, View};
 
+mod mend;
 mod open;
+mod options;
 
-/// Where trusted time comes from.
-pub trait Clock: Debug + Send + Sync {
-    /// UTC milliseconds of the Unix epoch.
-    fn now_ms(&self) -> u64;
-}
-
-/// The host's clock.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SystemClock;
-
-impl Clock for SystemClock {
-    fn now_ms(&self) -> u64 {
-        let since = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-    }
-}
-
-/// How a store is opened.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The writer's clock.
-    pub clock: Arc<dyn Clock>,
-    /// Size at which a segment of the log is sealed, in bytes.
-    pub segment_bytes: u64,
-    /// The files; none for those of the store's directory.
-    pub disk: Option<Arc<dyn Disk>>,
-    /// Changes nothing on the disk and refuses every append.
-    pub read_only: bool,
-    /// Most appends in one commit.
-    pub batch_max: usize,
-    /// Most appends that wait for the writer.
-    pub queue_appends: usize,
-    /// How long the index may lag behind, in milliseconds.
-    pub flush_interval_ms: u64,
-    /// The id of a store that is created; none for a random one.
-    pub store_id: Option<StoreId>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            clock: Arc::new(SystemClock),
-            segment_bytes: limits::SEGMENT_BYTES,
-            disk: None,
-            read_only: false,
-            batch_max: limits::BATCH_MAX,
-            queue_appends: limits::QUEUE_APPENDS,
-            flush_interval_ms: limits::FLUSH_INTERVAL_MS,
-            store_id: None,
-        }
-    }
-}
+pub use options::{Clock, Options, SystemClock};
 
 /// The index in use; none while there is none that can be used. Shared with the readers.
 pub(crate) type IndexCell = RwLock<Option<Arc<Index>>>;
@@ -336,80 +284,6 @@ impl Ledger {
         Ok(answer)
     }
 
-    /// After a failed commit: reopens the log and looks whether the commit is in it. `wanted` is where the log ends
-    /// if it is. A commit may return an error and be durable; nothing is answered before this.
-    fn look(
-        &mut self,
-        fault: LogFault,
-        wanted: LogCursor,
-        group: &[Append],
-    ) -> Result<(), StoreError> {
-        tracing::warn!(error = %fault.error, copy = fault.copy, "a commit failed; reopening the log");
-        let seen = self.log.reopen(fault.copy).and_then(|()| self.log.last());
-        match seen {
-            Ok(last) if last == wanted => Ok(()),
-            Ok(last) if last == self.view.cursor => Err(fault.error),
-            Ok(last) => {
-                let expected = self.view.cursor;
-                let lost = tail_lost(expected, format!("its end at sequence {}", last.sequence));
-                self.stop(lost.clone());
-                Err(lost)
-            }
-            Err(error) => {
-                let what = format!("{}; reopening failed: {error}", fault.error);
-                self.stop(StoreError::ReadOnly { why: what.clone() });
-                let first = group.iter().find_map(|append| append.sealed.first());
-                Err(StoreError::InDoubt {
-                    hash: first.map_or(wanted.hash, |sealed| sealed.hash),
-                    what,
-                })
-            }
-        }
-    }
-
-    /// After a panic of the writer: what is in the log is folded, what is not was not stored (T-54).
-    fn after_panic(&mut self, group: &[Append]) -> Vec<AppendResult> {
-        let doubt = |sealed: Option<&Sealed>, what: String| match sealed {
-            Some(sealed) => StoreError::InDoubt {
-                hash: sealed.hash,
-                what,
-            },
-            None => StoreError::Io { what },
-        };
-        let before = self.view.sequence();
-        let mut view = View::clone(&self.view);
-        let caught_up = self
-            .log
-            .reopen(true)
-            .and_then(|()| open::fold(&self.log, &mut view, &mut self.dirty));
-        if let Err(error) = caught_up {
-            let what = format!("the writer panicked; reopening failed: {error}");
-            self.stop(StoreError::ReadOnly { why: what.clone() });
-            let answer = |append: &Append| Err(doubt(append.sealed.first(), what.clone()).into());
-            return group.iter().map(answer).collect();
-        }
-        self.view = Arc::new(view);
-        let found = |append: &Append| {
-            let (first, last) = append.sealed.first().zip(append.sealed.last())?;
-            let mut sequences = before + 1..=self.view.sequence();
-            let at = sequences.find(|at| {
-                self.read(*at)
-                    .is_ok_and(|read| read.is_some_and(|it| it.hash == first.hash))
-            });
-            at.map(|sequence| Appended::Committed {
-                sequence,
-                hash: last.hash,
-            })
-        };
-        let lost = || StoreError::Io {
-            what: "the writer panicked".to_owned(),
-        };
-        group
-            .iter()
-            .map(|append| found(append).ok_or_else(|| lost().into()))
-            .collect()
-    }
-
     fn roll_over(&mut self) {
         if let Err(error) = self.log.roll_over() {
             self.stop(StoreError::ReadOnly {
@@ -429,11 +303,6 @@ impl Ledger {
             what: "the index is gone right after it was made".to_owned(),
         };
         snapshot(&self.index).unwrap_or_else(|| Err(none()))
-    }
-
-    fn stop(&mut self, why: StoreError) {
-        tracing::error!(error = %why, "the store is read-only from now on");
-        Arc::make_mut(&mut self.view).read_only = Some(why);
     }
 }
 

@@ -101,10 +101,10 @@ impl Store {
     }
 }
 
-/// Proves HF-02: the same request gets its first result, whether or not it reached the index; another body under the
-/// same id is a conflict.
+/// Proves HF-02.7, HF-02.8: the same request gets its first result, whether or not it reached the index;
+/// another body under the same id is a conflict.
 #[test]
-fn hf_02_a_request_is_replayed_and_never_taken_twice() {
+fn hf_02_7_a_request_is_replayed_and_never_taken_twice() {
     let mut store = store();
     let note = store.script.note("run").unwrap();
     store.commit(note.clone()).unwrap();
@@ -375,10 +375,10 @@ fn t_09_neighbours_in_a_batch() {
     assert!(store.ledger.verify(&mut |_, _| ()).unwrap().is_sound());
 }
 
-/// Proves ERR-PREC: of several conditions that fail, the first in stage order answers: mending one after the other
+/// Proves ERR-PREC.1: of several conditions that fail, the first in stage order answers: mending one after the other
 /// shows them all, in order.
 #[test]
-fn err_prec_conditions_answer_in_stage_order() {
+fn err_prec_1_conditions_answer_in_stage_order() {
     let mut store = store();
     store.close_gate();
     let (run, account) = (

@@ -1,0 +1,96 @@
+//! After a storage error or a panic: the log is opened again and looked at before anybody is answered.
+//!
+//! Invariant: an append is answered as stored only if it was seen in the reopened log, and as not stored only if it was
+//! not; where that cannot be told the answer says so and the store takes no more appends. Called by the ledger.
+
+use std::sync::Arc;
+
+use praxis_journal_format::Sealed;
+
+use super::{Ledger, open, tail_lost};
+use crate::append::{Append, AppendResult, Appended};
+use crate::error::StoreError;
+use crate::log::LogFault;
+use crate::rows::LogCursor;
+use crate::view::View;
+
+impl Ledger {
+    /// After a failed commit: reopens the log and looks whether the commit is in it. `wanted` is where the log ends
+    /// if it is. A commit may return an error and be durable; nothing is answered before this.
+    pub(super) fn look(
+        &mut self,
+        fault: LogFault,
+        wanted: LogCursor,
+        group: &[Append],
+    ) -> Result<(), StoreError> {
+        tracing::warn!(error = %fault.error, copy = fault.copy, "a commit failed; reopening the log");
+        let seen = self.log.reopen(fault.copy).and_then(|()| self.log.last());
+        match seen {
+            Ok(last) if last == wanted => Ok(()),
+            Ok(last) if last == self.view.cursor => Err(fault.error),
+            Ok(last) => {
+                let expected = self.view.cursor;
+                let lost = tail_lost(expected, format!("its end at sequence {}", last.sequence));
+                self.stop(lost.clone());
+                Err(lost)
+            }
+            Err(error) => {
+                let what = format!("{}; reopening failed: {error}", fault.error);
+                self.stop(StoreError::ReadOnly { why: what.clone() });
+                let first = group.iter().find_map(|append| append.sealed.first());
+                Err(StoreError::InDoubt {
+                    hash: first.map_or(wanted.hash, |sealed| sealed.hash),
+                    what,
+                })
+            }
+        }
+    }
+
+    /// After a panic of the writer: what is in the log is folded, what is not was not stored (T-54).
+    pub(super) fn after_panic(&mut self, group: &[Append]) -> Vec<AppendResult> {
+        let doubt = |sealed: Option<&Sealed>, what: String| match sealed {
+            Some(sealed) => StoreError::InDoubt {
+                hash: sealed.hash,
+                what,
+            },
+            None => StoreError::Io { what },
+        };
+        let before = self.view.sequence();
+        let mut view = View::clone(&self.view);
+        let caught_up = self
+            .log
+            .reopen(true)
+            .and_then(|()| open::fold(&self.log, &mut view, &mut self.dirty));
+        if let Err(error) = caught_up {
+            let what = format!("the writer panicked; reopening failed: {error}");
+            self.stop(StoreError::ReadOnly { why: what.clone() });
+            let answer = |append: &Append| Err(doubt(append.sealed.first(), what.clone()).into());
+            return group.iter().map(answer).collect();
+        }
+        self.view = Arc::new(view);
+        let found = |append: &Append| {
+            let (first, last) = append.sealed.first().zip(append.sealed.last())?;
+            let mut sequences = before + 1..=self.view.sequence();
+            let at = sequences.find(|at| {
+                self.read(*at)
+                    .is_ok_and(|read| read.is_some_and(|it| it.hash == first.hash))
+            });
+            at.map(|sequence| Appended::Committed {
+                sequence,
+                hash: last.hash,
+            })
+        };
+        let lost = || StoreError::Io {
+            what: "the writer panicked".to_owned(),
+        };
+        group
+            .iter()
+            .map(|append| found(append).ok_or_else(|| lost().into()))
+            .collect()
+    }
+
+    pub(super) fn stop(&mut self, why: StoreError) {
+        tracing::error!(error = %why, "the store is read-only from now on");
+        Arc::make_mut(&mut self.view).read_only = Some(why);
+    }
+}
