@@ -4,11 +4,13 @@
 
 #![allow(clippy::expect_used, reason = "a helper of a test fails the test")]
 
+mod deposed;
 mod driven;
 mod effects;
 mod embed;
 mod owners;
 mod process;
+mod replies;
 mod stages;
 mod storage;
 mod support;

@@ -13,8 +13,7 @@ use praxis_engine::crash::{Passing, Point};
 use praxis_engine::limits::MAILBOX_PERMITS;
 use praxis_engine::{Response, Shutdown};
 use praxis_model::command::{
-    Approve, Body, CancelRun, ClaimDelivery, CommandType, CompleteRun, Dispatch, HoldProposal,
-    Intent, PlaceHold, ReleaseDelivery, ResolveHold, Retry, RevokeApproval, Settle, Verify,
+    Body, ClaimDelivery, CommandType, HoldProposal, Intent, PlaceHold, ResolveHold, Verify,
 };
 use praxis_model::run::RunState;
 
@@ -22,9 +21,9 @@ use crate::support::{
     Open, World, again, boundary_of, dec, draft_of, id, intent, lin, poll_once, settled,
 };
 
-const RUN: &str = "run";
+pub const RUN: &str = "run";
 
-fn verify(name: &str) -> Body {
+pub fn verify(name: &str) -> Body {
     Body::Verify(Verify {
         assessment_id: id(name),
         run_id: id(RUN),
@@ -35,7 +34,7 @@ fn verify(name: &str) -> Body {
 }
 
 /// Drives `a` of LIN by hand to its boundary, so that `b` has a PENDING delivery.
-async fn boundary_of_a(open: &Open, run: &str) {
+pub async fn boundary_of_a(open: &Open, run: &str) {
     let worker = open
         .engine
         .worker(open.agent("agent:w1"), crate::support::mission(), id(run));
@@ -70,7 +69,7 @@ fn is_at(point: Point, kind: CommandType) -> impl Fn(&Passing) -> bool + Send + 
     }
 }
 
-fn code(answer: Result<Response, Error>) -> &'static str {
+pub fn code(answer: Result<Response, Error>) -> &'static str {
     answer.map_or_else(|error| error.code().name(), |_| "accepted")
 }
 
@@ -137,237 +136,7 @@ async fn c_14_an_owner_that_fails_with_messages_queued() {
     world.close(open, Shutdown::Drain).await;
 }
 
-/// Proves FV-REC.4: whatever a deposed owner sends is refused, by its revision first and, with that
-/// refreshed, by its epoch; nothing changes.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fv_rec_4_a_deposed_owner_is_refused_in_every_command() {
-    let world = World::new(EffectClass::External);
-    let open = world.open().await;
-    open.lin(RUN, RestartPolicy::Auto, false).await;
-    boundary_of_a(&open, RUN).await;
-    let old = open.state(RUN).await;
-    open.recover(RUN, "q-recover", 1).await.expect("recovered");
-    let now = open.state(RUN).await;
-    assert_eq!(now.epoch, 2);
-    for (name, body) in bodies(&old) {
-        let fresh = send(
-            &open,
-            &format!("{name}-fresh"),
-            now.head.revision.get(),
-            1,
-            &body,
-        )
-        .await;
-        assert_eq!(
-            code(fresh),
-            "STALE_OWNER",
-            "{name} with the revision refreshed"
-        );
-        let stale = send(
-            &open,
-            &format!("{name}-stale"),
-            old.head.revision.get(),
-            1,
-            &body,
-        )
-        .await;
-        assert_eq!(code(stale), "REVISION_CONFLICT", "{name} as sent");
-    }
-    assert_eq!(open.state(RUN).await.head, now.head);
-    world.close(open, Shutdown::Drain).await;
-}
-
-/// One body of every command of a run, as the owner of epoch 1 would send it.
-fn bodies(old: &RunState) -> Vec<(&'static str, Body)> {
-    let delivery = old
-        .deliveries
-        .values()
-        .next()
-        .expect("a delivery")
-        .record
-        .clone();
-    let (manifest, consumption) = (
-        (*old.manifests.values().next().expect("a manifest").manifest).clone(),
-        old.consumptions
-            .values()
-            .next()
-            .expect("a consumption")
-            .clone(),
-    );
-    let policy = Ref {
-        id: id("policy"),
-        revision: dec(1),
-    };
-    let (token, generation) = (
-        aiws::digest::sha256(b"token"),
-        "1".parse().expect("positive"),
-    );
-    let all = vec![
-        Body::ActivateGraph(praxis_model::command::ActivateGraph {
-            run_id: id(RUN),
-            owner_epoch: dec(1),
-            graph: lin(),
-        }),
-        Body::Approve(Approve {
-            approval_id: id("approval"),
-            run_id: id(RUN),
-            fingerprint: token,
-            decision: aiws::record::ApprovalDecision::Approved,
-            expires_at_ms: "9000".parse().expect("ms"),
-        }),
-        Body::RevokeApproval(RevokeApproval {
-            approval_id: id("approval"),
-            run_id: id(RUN),
-            reason: "r".to_owned(),
-        }),
-        Body::Dispatch(Dispatch {
-            run_id: id(RUN),
-            owner_epoch: dec(1),
-            node_id: id("a"),
-            operation_id: id("op-a"),
-            attempt_id: id("at-a-1"),
-            policy: policy.clone(),
-        }),
-        Body::Settle(Settle {
-            run_id: id(RUN),
-            attempt_id: id("at-a-1"),
-            outcome: SettledOutcome::ConfirmedApplied,
-            actual: dec(3),
-            evidence: vec![id("seen")],
-        }),
-        Body::Reconcile(praxis_model::command::Reconcile {
-            run_id: id(RUN),
-            attempt_id: id("at-a-1"),
-            outcome: SettledOutcome::ConfirmedApplied,
-            actual: dec(3),
-            evidence: vec![id("seen")],
-        }),
-        Body::Retry(Retry {
-            run_id: id(RUN),
-            owner_epoch: dec(1),
-            operation_id: id("op-a"),
-            attempt_id: id("at-a-2"),
-            amount: dec(3),
-            policy,
-        }),
-        verify("v"),
-        Body::Accept(praxis_model::command::Accept {
-            assessment_id: id("acceptance"),
-            run_id: id(RUN),
-            subject: id("result"),
-            verdict: aiws::record::AcceptanceVerdict::Accepted,
-            evidence: vec![id("seen")],
-        }),
-        Body::CompleteRun(CompleteRun {
-            run_id: id(RUN),
-            owner_epoch: dec(1),
-        }),
-        Body::CancelRun(CancelRun {
-            run_id: id(RUN),
-            reason: "r".to_owned(),
-            decision_ref: id("decision"),
-        }),
-        Body::FinishCancelRun(praxis_model::command::FinishCancelRun {
-            run_id: id(RUN),
-            reason: "r".to_owned(),
-            decision_ref: id("decision"),
-        }),
-        Body::CommitBoundary(praxis_model::command::CommitBoundary {
-            manifest,
-            hold: None,
-            skipped: Vec::new(),
-        }),
-        Body::ClaimDelivery(ClaimDelivery {
-            delivery_id: delivery.delivery_id.clone(),
-            lease_ms: None,
-        }),
-        Body::AcknowledgeDelivery(praxis_model::command::AcknowledgeDelivery {
-            delivery_id: delivery.delivery_id.clone(),
-            handoff: delivery.handoff.clone(),
-            claim_token: token,
-            generation,
-        }),
-        Body::ReleaseDelivery(ReleaseDelivery {
-            delivery_id: delivery.delivery_id,
-            claim_token: token,
-            generation,
-        }),
-        Body::AdmitConsumer(praxis_model::command::AdmitConsumer { consumption }),
-        Body::PlaceHold(PlaceHold { hold: hold("h") }),
-        Body::ResolveHold(ResolveHold {
-            hold_id: id("h"),
-            decision: HoldDecision::Recheck,
-            decision_ref: id("decision"),
-            evidence: Vec::new(),
-            rule: None,
-        }),
-        Body::RecoverOwnership(praxis_model::command::RecoverOwnership {
-            expected_epoch: dec(1),
-            reason: "r".to_owned(),
-            decision_ref: None,
-        }),
-    ];
-    let run_commands = CommandType::ALL.iter().filter(|kind| {
-        praxis_model::table::row(**kind).stream == praxis_model::table::StreamKind::Run
-    });
-    assert_eq!(
-        all.len(),
-        run_commands.count(),
-        "a body for every command of a run"
-    );
-    all.into_iter()
-        .map(|body| (body.kind().name(), body))
-        .collect()
-}
-
-/// Sends a body in the strict form, as its family asks.
-async fn send(
-    open: &Open,
-    request: &str,
-    revision: u64,
-    epoch: u64,
-    body: &Body,
-) -> Result<Response, Error> {
-    use aiws::json::Value;
-    use aiws::object;
-    let mut value = aiws::canonical::to_value(body)?;
-    if let Value::Object(members) = &mut value
-        && members.contains_key("claimToken")
-    {
-        // On the wire stands the token; any will do for an owner that is refused before.
-        let token = aiws::token::ClaimToken::from_bytes([1; 32]).expose();
-        members.insert("claimToken".to_owned(), token.into());
-    }
-    let handoff =
-        praxis_model::table::row(body.kind()).family == praxis_model::table::Family::Handoff;
-    let (revision, epoch) = (revision.to_string(), epoch.to_string());
-    let command = match handoff {
-        true => object! {
-            "protocol": "aiws-handoff/1",
-            "requestId": request,
-            "expectedRevision": revision.clone(),
-            "missionId": "mission",
-            "runId": RUN,
-            "ownerEpoch": epoch.clone(),
-            "body": value,
-        },
-        false => value,
-    };
-    let mut outer = object! {
-        "requestId": request,
-        "expectedRevision": revision,
-        "ownerEpoch": epoch,
-        "command": command,
-    };
-    if let (false, Value::Object(members)) = (handoff, &mut outer) {
-        members.insert("missionId".to_owned(), "mission".into());
-    }
-    open.engine
-        .apply(&open.human(), &aiws::canonical::to_bytes(&outer))
-        .await
-}
-
-fn hold(name: &str) -> HoldProposal {
+pub fn hold(name: &str) -> HoldProposal {
     HoldProposal {
         hold_id: id(name),
         scope: HoldScope {
@@ -611,139 +380,6 @@ async fn a_run_whose_owners_keep_failing_is_held_once() {
         1
     );
     world.close(open, Shutdown::Drain).await;
-}
-
-/// Proves HF-02.7, HD-02.1, HD-02.10: scenario C-05. Every reply dropped once: the same request gives the first
-/// result with no second event, a claim the same working token while it is live and none afterwards; the token
-/// stands nowhere in the store.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c_05_replies_dropped_and_replayed() {
-    let world = World::new(EffectClass::External);
-    let open = world.open().await;
-    open.lin(RUN, RestartPolicy::Auto, false).await;
-    boundary_of_a(&open, RUN).await;
-    let worker = open
-        .engine
-        .worker(open.agent("agent:w1"), crate::support::mission(), id(RUN));
-    let delivery = settled(worker.next_delivery()).await.expect("a delivery");
-    let claim = worker
-        .claim(&id("q-claim"), &delivery.delivery_id, None)
-        .await
-        .expect("claimed");
-    let token = claim.token.expect("a token");
-    assert!(claim.response.event.is_some());
-    let head = open.state(RUN).await.head;
-
-    world.clock.set(1050);
-    let replayed = worker
-        .claim(&id("q-claim"), &delivery.delivery_id, None)
-        .await
-        .expect("replayed");
-    assert!(replayed.response.event.is_none());
-    assert_eq!(replayed.response.result, claim.response.result);
-    assert_eq!(
-        replayed.token.as_ref().expect("still live").expose(),
-        token.expose()
-    );
-    assert_eq!(open.state(RUN).await.head, head, "a replay appends nothing");
-
-    world.clock.set(1100);
-    let late = worker
-        .claim(&id("q-claim"), &delivery.delivery_id, None)
-        .await
-        .expect("replayed");
-    assert!(late.token.is_none(), "the lease has ended");
-    let generation = "1".parse().expect("positive");
-    let ack = worker
-        .acknowledge(
-            &id("q-ack"),
-            &delivery.delivery_id,
-            &delivery.handoff,
-            &token,
-            generation,
-        )
-        .await;
-    assert_eq!(code(ack), "CLAIM_EXPIRED");
-    let next = worker
-        .claim(&id("q-claim-2"), &delivery.delivery_id, None)
-        .await
-        .expect("claimed again");
-    let (second, next_response) = (next.token.expect("a token"), next.response);
-    let generation = "2".parse().expect("positive");
-    let ack = worker
-        .acknowledge(
-            &id("q-ack-2"),
-            &delivery.delivery_id,
-            &delivery.handoff,
-            &second,
-            generation,
-        )
-        .await;
-    assert_eq!(code(ack), "accepted");
-    let conflict = worker
-        .claim(&id("q-claim"), &id("other"), None)
-        .await
-        .expect_err("other material");
-    assert_eq!(conflict.code().name(), "IDENTITY_CONFLICT");
-    drop(worker);
-    let mut export = Vec::new();
-    open.host.journal().export(&mut export).expect("exported");
-    let shown = format!("{token:?} {replayed:?} {next_response:?}");
-    world.close(open, Shutdown::Drain).await;
-    for text in [token.expose(), second.expose()] {
-        assert!(!shown.contains(&text), "a raw token is shown");
-        assert!(
-            !export
-                .windows(text.len())
-                .any(|window| window == text.as_bytes()),
-            "a raw token is exported"
-        );
-        assert!(
-            !found_in(world.dir.path(), text.as_bytes()),
-            "a raw token is in the store"
-        );
-    }
-}
-
-fn found_in(path: &std::path::Path, needle: &[u8]) -> bool {
-    if path.is_dir() {
-        let entries = std::fs::read_dir(path).expect("readable");
-        return entries
-            .map(|entry| entry.expect("entry").path())
-            .any(|path| found_in(&path, needle));
-    }
-    let bytes = std::fs::read(path).expect("readable");
-    bytes.windows(needle.len()).any(|window| window == needle)
-}
-
-/// A store that an engine left without shutting down, as a killed process does, is recovered at the next open; one
-/// that was closed is not (T-16).
-#[test]
-fn an_unclean_end_is_recovered_and_a_clean_one_is_not() {
-    let world = World::new(EffectClass::External);
-    let runtime = || {
-        tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .expect("a runtime")
-    };
-    let first = runtime();
-    first.block_on(async {
-        let open = world.open().await;
-        open.lin(RUN, RestartPolicy::Auto, false).await;
-        *world.outside.journal.lock().expect("journal") = None;
-    });
-    drop(first);
-    let second = runtime();
-    second.block_on(async {
-        let open = world.open_after_a_kill().await;
-        assert_eq!(open.state(RUN).await.epoch, 2, "its owner was gone");
-        world.close(open, Shutdown::Drain).await;
-        let open = world.open().await;
-        assert_eq!(open.state(RUN).await.epoch, 2, "its owner had let go");
-        world.close(open, Shutdown::Drain).await;
-    });
 }
 
 /// Proves FV-REC.1, FV-REC.2: recovery raises the epoch, lists what is unresolved, calls nothing; what was prepared
