@@ -6,6 +6,8 @@
 
 mod ownership;
 mod replay;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
