@@ -38,10 +38,15 @@ for name in CARGO_HOME RUSTUP_HOME RUSTUP_TOOLCHAIN; do
     if [ -n "$(printenv "$name" || true)" ]; then set -- "$@" --env "$name"; fi
 done
 
+# Its last page is the one that show prints below, so here only what happens meanwhile is of interest.
 echo "== praxis code"
 "$praxis" --store "$store" code --repo "$repo" --task "make the failing test pass" \
     --agent "sh $here/failing-test/agent.sh" --check "cargo test --offline" \
-    --max-corrections 2 --approve-as example "$@"
+    --max-corrections 2 --approve-as example "$@" >"$work/page.txt" || {
+    status=$?
+    cat "$work/page.txt"
+    exit "$status"
+}
 
 echo "== praxis show"
 "$praxis" --store "$store" show

@@ -17,7 +17,7 @@ use praxis_engine::capability::{
 use praxis_engine::ports::{Ask, Authorization, Authorizer, Draft};
 use praxis_model::command::{Body, CommandType};
 
-use crate::coding::contract::{Actions, Grants};
+use crate::coding::actions::{Actions, Grants};
 
 /// A decision that a person typed at a terminal, with the material on display.
 pub const AT_TERMINAL: &str = "AT_TERMINAL";

@@ -14,7 +14,7 @@ use praxis_model::command::{Accept, Approve, Body, Intent};
 use praxis_model::run::RunState;
 
 use crate::coding::contract::Job;
-use crate::coding::program::{Candidate, Proposal, candidate, next_id, proposal};
+use crate::coding::pending::{Candidate, Proposal, candidate, next_id, proposal};
 use crate::limits::APPROVAL_MS;
 use crate::prompt::{Answer, ask, at_terminal};
 use crate::render::escape;

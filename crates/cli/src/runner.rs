@@ -22,7 +22,8 @@ use crate::decider::{Decided, Decider};
 use crate::exit::Exit;
 use crate::notes;
 use crate::render::live::Live;
-use crate::render::page::{History, Page, Standing};
+use crate::render::page::{Page, Standing};
+use crate::render::rows::History;
 use crate::session::{Session, now_ms};
 
 /// How long a run may stand still with nothing in flight before that is reported.

@@ -25,7 +25,8 @@ use crate::authority::{AT_TERMINAL, CHECK_PASSED, IN_ADVANCE, Policy, TYPED};
 use crate::coding::adapter::{AGENT, AgentAdapter, CHECK, CheckAdapter};
 use crate::coding::contract::Job;
 use crate::coding::graph::graph;
-use crate::coding::program::{Coding, Driven, verification};
+use crate::coding::pending::verification;
+use crate::coding::program::{Coding, Driven};
 use crate::store;
 
 /// An open engine.

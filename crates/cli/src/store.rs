@@ -19,7 +19,8 @@ use praxis_model::stream::Subject;
 
 use crate::coding::contract::Job;
 use crate::coding::workspace::{io, private_dir};
-use crate::render::page::{History, Page};
+use crate::render::page::Page;
+use crate::render::rows::History;
 
 /// The directory that `--store` names, or the default one.
 ///

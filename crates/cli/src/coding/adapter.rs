@@ -3,26 +3,24 @@
 //! Called by the engine's effect workers after DISPATCHED is durable.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use aiws::decimal::Dec;
 use aiws::error::{Code, Error};
-use aiws::id::NodeId;
 use aiws::json::Value;
 use aiws::record::{Artifact, EffectClass, Manifest};
-use praxis_artifacts::ArtifactProvider;
 use praxis_engine::process::{Exit, Finished, Meaning, Process};
-use praxis_engine::program::NodeContext;
 use praxis_engine::{Adapter, BoxFuture, EffectCall, EffectOutcome, EffectReport, Input};
 
+use super::attempt::{AttemptFiles, plan, put, transcript, usage};
 use super::contract::Job;
 use super::graph::Stage;
 use super::outcome::{CHECK_FILE, Ended, Outcome, PATCH_FILE, PLAN_FILE, TRANSCRIPT_FILE, counts};
 use super::program::Coding;
 use super::workspace::{Workspace, private_dir, remove};
 use crate::limits;
-use crate::store::{read_bounded, write_private};
+use crate::store::write_private;
 
 /// The name of the adapter that runs agents.
 pub const AGENT: &str = "agent";
@@ -64,39 +62,6 @@ impl Adapter for CheckAdapter {
 enum Kind {
     Agent,
     Check,
-}
-
-/// The files of one attempt beside its tree: `attempts/<node>-<number>/`.
-#[derive(Clone, Debug)]
-pub struct AttemptFiles(PathBuf);
-
-impl AttemptFiles {
-    /// The files of an attempt; nothing is touched yet.
-    #[must_use]
-    pub fn of(workspace: &Workspace, node: &NodeId, number: u64) -> Self {
-        Self(
-            workspace
-                .root()
-                .join("attempts")
-                .join(format!("{node}-{number}")),
-        )
-    }
-
-    /// What the process wrote, as it comes.
-    #[must_use]
-    pub fn transcript(&self) -> PathBuf {
-        self.0.join("transcript.txt")
-    }
-
-    /// Where the plan stage writes `plan.md`.
-    #[must_use]
-    pub fn output(&self) -> PathBuf {
-        self.0.join("output")
-    }
-
-    fn usage(&self) -> PathBuf {
-        self.0.join("usage")
-    }
 }
 
 /// One call, prepared.
@@ -420,29 +385,6 @@ fn write_input(inputs: &Path, input: &Input) -> Result<(), Error> {
     Ok(())
 }
 
-/// Stores bytes under a name of this workflow.
-fn put(
-    artifacts: &dyn ArtifactProvider,
-    job: &Job,
-    name: &str,
-    bytes: &[u8],
-) -> Result<Artifact, Error> {
-    let media_type = match name {
-        PLAN_FILE => "text/markdown",
-        PATCH_FILE => "text/x-diff",
-        _ => "text/plain",
-    };
-    artifacts
-        .put(
-            bytes,
-            name,
-            media_type,
-            &job.started_by,
-            job.retain_until_ms(),
-        )
-        .map_err(|error| Error::new(error.code(), error.to_string()))
-}
-
 fn ended(finished: &Finished) -> Ended {
     match finished.exit {
         _ if finished.timed_out => Ended::TimedOut,
@@ -460,61 +402,6 @@ fn failure_of(manifest: &Manifest) -> Option<String> {
     Some(said.unwrap_or("the agent's work does not count").to_owned())
 }
 
-fn transcript(files: &AttemptFiles) -> String {
-    // The process writes at most the bound; a transcript that cannot be read says so instead of failing the work.
-    match read_bounded(
-        &files.transcript(),
-        limits::TRANSCRIPT_BYTES + 4_096,
-        Code::StoreIo,
-    ) {
-        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        Err(error) => format!("[the transcript cannot be read: {}]\n", error.message),
-    }
-}
-
-/// What the agent says it cost: 1 unit unless it wrote a number; what is no number is charged as 1 and said so.
-fn usage(files: &AttemptFiles) -> (Dec, Option<String>) {
-    let one = Dec::from_u64(1);
-    if std::fs::symlink_metadata(files.usage()).is_err() {
-        return (one, None);
-    }
-    let read = read_bounded(
-        &files.usage(),
-        limits::USAGE_BYTES,
-        Code::EvidenceUnreadable,
-    );
-    let number = read
-        .ok()
-        .and_then(|bytes| String::from_utf8(bytes).ok())
-        .and_then(|text| text.trim().parse().ok());
-    match number {
-        Some(number) => (number, None),
-        None => (
-            one,
-            Some("the usage file holds no plain number; 1 unit is charged".to_owned()),
-        ),
-    }
-}
-
-fn plan(files: &AttemptFiles) -> Result<Vec<u8>, Error> {
-    let path = files.output().join(PLAN_FILE);
-    let unusable = |what: &str| {
-        Error::new(
-            Code::EvidenceUnreadable,
-            format!("the plan stage has to write plan.md in PRAXIS_OUTPUT_DIR: {what}"),
-        )
-    };
-    if std::fs::symlink_metadata(&path).is_err() {
-        return Err(unusable("there is none"));
-    }
-    let plan = read_bounded(&path, limits::PLAN_BYTES, Code::EvidenceUnreadable)?;
-    match std::str::from_utf8(&plan) {
-        Ok(text) if text.trim().is_empty() => Err(unusable("it is empty")),
-        Ok(_) => Ok(plan),
-        Err(_) => Err(unusable("it is not UTF-8")),
-    }
-}
-
 fn text(path: &Path) -> Result<&str, Error> {
     path.to_str().ok_or_else(|| {
         Error::new(
@@ -522,94 +409,4 @@ fn text(path: &Path) -> Result<&str, Error> {
             format!("the store's path {} is not UTF-8", path.display()),
         )
     })
-}
-
-/// The outcome of an agent run that a person says did its work: what stands in its tree and its files.
-///
-/// # Errors
-///
-/// `REPO_UNUSABLE` or `EVIDENCE_UNREADABLE` when the tree or the plan is gone; an artifact store's code.
-pub fn recapture(
-    stage: Stage,
-    workspace: &Workspace,
-    job: &Job,
-    ctx: &NodeContext,
-) -> Result<Outcome, Error> {
-    let number = ctx
-        .operation
-        .as_ref()
-        .map_or(1, |operation| operation.attempts.len() as u64);
-    let files = AttemptFiles::of(workspace, &ctx.node.id, number);
-    let put = |name: &str, bytes: &[u8]| put(ctx.artifacts.as_ref(), job, name, bytes);
-    let mut outcome = Outcome {
-        ended: Ended::Reconciled,
-        failure: None,
-        artifacts: Vec::new(),
-    };
-    match stage {
-        Stage::Plan => match plan(&files) {
-            Ok(plan) => outcome.artifacts.push(put(PLAN_FILE, &plan)?),
-            Err(error) => outcome.failure = Some(error.message),
-        },
-        Stage::Implement | Stage::Correct(_) => outcome
-            .artifacts
-            .push(put(PATCH_FILE, &workspace.capture()?.patch)?),
-        _ => outcome.failure = Some("nobody saw what the check said".to_owned()),
-    }
-    if stage.agent().is_some() {
-        outcome
-            .artifacts
-            .push(put(TRANSCRIPT_FILE, transcript(&files).as_bytes())?);
-    } else {
-        outcome
-            .artifacts
-            .push(put(CHECK_FILE, transcript(&files).as_bytes())?);
-    }
-    Ok(outcome)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn files() -> (tempfile::TempDir, AttemptFiles) {
-        let dir = tempfile::TempDir::new().unwrap();
-        let files = AttemptFiles(dir.path().to_owned());
-        std::fs::create_dir(files.output()).unwrap();
-        (dir, files)
-    }
-
-    #[test]
-    fn usage_is_one_unit_unless_a_number_says_otherwise() {
-        let (_dir, files) = files();
-        assert_eq!(usage(&files), (Dec::from_u64(1), None));
-        for (text, cost, noted) in [
-            ("0", 0, false),
-            ("17\n", 17, false),
-            ("-1", 1, true),
-            ("1.5", 1, true),
-            ("", 1, true),
-        ] {
-            std::fs::write(files.usage(), text).unwrap();
-            let (actual, note) = usage(&files);
-            assert_eq!(
-                (actual, note.is_some()),
-                (Dec::from_u64(cost), noted),
-                "{text:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_plan_is_a_text_that_says_something() {
-        let (_dir, files) = files();
-        let path = files.output().join(PLAN_FILE);
-        assert!(plan(&files).unwrap_err().message.contains("there is none"));
-        for (bytes, word) in [(&b" \n"[..], "empty"), (b"\xff", "UTF-8")] {
-            std::fs::write(&path, bytes).unwrap();
-            assert!(plan(&files).unwrap_err().message.contains(word));
-        }
-        std::fs::write(&path, "# Plan\n").unwrap();
-        assert_eq!(plan(&files).unwrap(), b"# Plan\n");
-    }
 }

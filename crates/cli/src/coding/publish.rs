@@ -14,8 +14,9 @@ use super::contract::Job;
 use super::git::Git;
 use super::graph;
 use super::outcome::{PATCH_FILE, PLAN_FILE, named};
-use super::program::manifest_of;
-use super::workspace::{Source, Workspace, fetch};
+use super::pending::manifest_of;
+use super::source::Source;
+use super::workspace::{Workspace, fetch};
 
 /// The outbox consumer's name.
 pub const CONSUMER: &str = "publisher";

@@ -6,7 +6,8 @@ use aiws::error::Error;
 use aiws::json::Value;
 use aiws::object;
 
-use super::page::{Page, Row};
+use super::page::Page;
+use super::rows::Row;
 use crate::exit::Exit;
 
 /// The version of every object.

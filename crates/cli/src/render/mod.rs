@@ -6,6 +6,7 @@ pub mod escape;
 pub mod json;
 pub mod live;
 pub mod page;
+pub mod rows;
 pub mod text;
 
 use std::path::Path;

@@ -8,7 +8,8 @@ use std::io::IsTerminal;
 use praxis_model::run::NodeStatus;
 
 use super::escape::clip;
-use super::page::{Page, Row, Standing};
+use super::page::{Page, Standing};
+use super::rows::Row;
 
 /// How text is dressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

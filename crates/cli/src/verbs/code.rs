@@ -10,7 +10,7 @@ use super::{Call, block_on, say_outcome};
 use crate::args::Code as Args;
 use crate::coding::contract::{Choices, Job, Origin};
 use crate::coding::program::Driven;
-use crate::coding::workspace::Source;
+use crate::coding::source::Source;
 use crate::exit::Exit;
 use crate::runner::{Asking, drive, require_environment};
 use crate::session::{Session, login, named, now_ms, random_name};

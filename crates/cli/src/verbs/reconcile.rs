@@ -15,7 +15,8 @@ use crate::coding::program::Driven;
 use crate::exit::Exit;
 use crate::limits::{EVIDENCE_BYTES, RETENTION_MS};
 use crate::render::json;
-use crate::render::page::{is_uncertain, short};
+use crate::render::page::short;
+use crate::render::rows::is_uncertain;
 use crate::session::{Session, login, named, now_ms};
 use crate::store::{self, Reader, orphaned, read_bounded};
 

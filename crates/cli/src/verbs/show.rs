@@ -8,7 +8,7 @@ use praxis_model::run::NodeStatus;
 use super::{Call, print};
 use crate::args::Show as Args;
 use crate::coding::outcome::{CHECK_FILE, TRANSCRIPT_FILE, named};
-use crate::coding::program::manifest_of;
+use crate::coding::pending::manifest_of;
 use crate::exit::Exit;
 use crate::limits::TAIL_LINES;
 use crate::render::page::{Page, Standing};
@@ -64,7 +64,7 @@ fn failing_step(reader: &Reader, run: &Run, page: &Page) -> Option<(String, Vec<
     if page.standing == Standing::Accepted {
         return None;
     }
-    let bad = |row: &&crate::render::page::Row| row.bad && row.status != NodeStatus::Active;
+    let bad = |row: &&crate::render::rows::Row| row.bad && row.status != NodeStatus::Active;
     let row = page.rows.iter().rev().find(bad)?;
     let manifest = manifest_of(&run.state, &row.id)?;
     let output = named(&manifest.artifacts, CHECK_FILE)

@@ -8,11 +8,12 @@ use aiws::record::Attempt;
 
 use super::{Call, print, shown_path};
 use crate::args::Unknown as Args;
-use crate::coding::adapter::AttemptFiles;
+use crate::coding::attempt::AttemptFiles;
 use crate::coding::workspace::Workspace;
 use crate::exit::Exit;
 use crate::limits::{LISTED_FILES, TAIL_LINES, TRANSCRIPT_BYTES};
-use crate::render::page::{is_uncertain, short};
+use crate::render::page::short;
+use crate::render::rows::is_uncertain;
 use crate::render::{escape, json};
 use crate::store::{Reader, Run, orphaned, read_bounded};
 

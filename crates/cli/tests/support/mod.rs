@@ -287,3 +287,11 @@ pub fn scratch() -> TempDir {
     let memory = Path::new("/dev/shm");
     TempDir::new_in(memory).or_else(|_| TempDir::new()).unwrap()
 }
+
+/// A finished run, to refuse things on.
+pub fn finished() -> World {
+    let world = World::new(AGENT);
+    let ran = called(&mut world.code(&["--approve-as", "tester"]));
+    assert_eq!(ran.exit, Some(0), "{}", ran.err);
+    world
+}

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use aiws::error::Code;
 use tempfile::TempDir;
 
-use super::{Source, Workspace};
+use super::Workspace;
 use crate::coding::git::Git;
+use crate::coding::source::Source;
 
 struct World {
     dir: TempDir,
