@@ -148,7 +148,12 @@ fn without_anybody_to_approve_it_exits_3_and_goes_on_later() {
     let ran = called(&mut world.code(&["--no-wait"]));
     assert_eq!(ran.exit, Some(3), "{}", ran.err);
     assert_eq!(world.stages(), ["plan"]);
-    assert!(ran.out.contains("praxis resume"), "{}", ran.out);
+    assert!(
+        ran.out
+            .contains(&format!("praxis --store {} resume", world.store.display())),
+        "{}",
+        ran.out
+    );
     assert_eq!(text(&world.json(&["show"]), "/standing"), "NEEDS_APPROVAL");
     let resumed = world.verb(&["resume", "--no-wait"]);
     assert_eq!(resumed.exit, Some(3), "{}", resumed.err);

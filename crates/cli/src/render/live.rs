@@ -106,7 +106,9 @@ impl Live {
                 .filter(|row| !row.plumbing && row.word != "skipped")
             {
                 let key = (page.run.clone(), row.id.clone());
-                if row.word.is_empty() || self.said.get(&key) == Some(&row.word) {
+                // What runs without a process is over before anybody reads it.
+                let fleeting = row.word == "running" && row.attempts == 0;
+                if row.word.is_empty() || fleeting || self.said.get(&key) == Some(&row.word) {
                     continue;
                 }
                 self.said.insert(key, row.word);
