@@ -11,6 +11,7 @@ use aiws::id::StoreId;
 use praxis_journal::{Append, AppendError, Appended, Ledger, Options, StoreError};
 
 use crate::disk::CrashDisk;
+use crate::script::ScriptError;
 
 /// The hot segment of a store whose log has not rolled over.
 pub const HOT_LOG: &str = "log-000001.redb";
@@ -44,6 +45,12 @@ impl Violation {
     }
 }
 
+impl From<ScriptError> for Violation {
+    fn from(error: ScriptError) -> Self {
+        Self(error.to_string())
+    }
+}
+
 impl From<StoreError> for Violation {
     fn from(error: StoreError) -> Self {
         Self(format!("{}: {error}", error.code()))
@@ -64,6 +71,18 @@ pub fn drive(
     disk: &CrashDisk,
     options: &Options,
     batches: &[Vec<Append>],
+    between: impl FnMut(usize, &mut Ledger),
+) -> (Told, Option<Ledger>) {
+    drive_on(disk, options, batches, 1, between)
+}
+
+/// As [`drive`], but a batch without a good answer is handed in again, up to `tries` times in all: the store had a
+/// storage error and goes on.
+pub fn drive_on(
+    disk: &CrashDisk,
+    options: &Options,
+    batches: &[Vec<Append>],
+    tries: usize,
     mut between: impl FnMut(usize, &mut Ledger),
 ) -> (Told, Option<Ledger>) {
     let mut told = Told::default();
@@ -74,9 +93,16 @@ pub fn drive(
     told.created = true;
     for (number, batch) in batches.iter().enumerate() {
         told.in_flight = hashes(batch);
-        let answers = ledger.commit(batch, 0);
-        if let Some(error) = answers.iter().find_map(|answer| answer.as_ref().err()) {
-            told.denied = !matches!(error, AppendError::Store(error) if error.in_doubt());
+        // Once an answer was in doubt, a later refusal says nothing about what that try left.
+        let mut doubt = false;
+        let answered = (0..tries).any(|_| {
+            let answers = ledger.commit(batch, 0);
+            let error = answers.iter().find_map(|answer| answer.as_ref().err());
+            doubt |= matches!(error, Some(AppendError::Store(error)) if error.in_doubt());
+            told.denied = error.is_some() && !doubt;
+            error.is_none()
+        });
+        if !answered {
             break;
         }
         told.acknowledged.append(&mut told.in_flight);
@@ -111,17 +137,8 @@ pub fn judge(disk: &CrashDisk, options: &Options, told: &Told) -> Result<Ledger,
     if let Some(why) = ledger.read_only() {
         return Err(Violation(format!("opened read-only: {why}")));
     }
-    let mut expected = told.acknowledged.clone();
     let found = ledger.view().sequence();
-    if found != expected.len() as u64 && !told.denied {
-        expected.extend(&told.in_flight);
-    }
-    if found != expected.len() as u64 {
-        let (acknowledged, in_flight) = (told.acknowledged.len(), told.in_flight.len());
-        return Err(Violation(format!(
-            "{found} events after {acknowledged} acknowledged and {in_flight} in flight"
-        )));
-    }
+    let expected = expected(told, found)?;
     for (sequence, hash) in (1..).zip(&expected) {
         let event = ledger
             .read(sequence)?
@@ -134,6 +151,32 @@ pub fn judge(disk: &CrashDisk, options: &Options, told: &Told) -> Result<Ledger,
     }
     sound(&ledger)?;
     Ok(ledger)
+}
+
+/// The events that must be there, given how many are.
+fn expected(told: &Told, found: u64) -> Result<Vec<Digest>, Violation> {
+    let mut expected = told.acknowledged.clone();
+    let acknowledged = expected.len() as u64;
+    if found < acknowledged {
+        return Err(Violation(format!(
+            "acknowledged events are lost: {found} of {acknowledged} are there"
+        )));
+    }
+    if found == acknowledged {
+        return Ok(expected);
+    }
+    if told.denied {
+        return Err(Violation(
+            "an append that was answered as not stored is there".to_owned(),
+        ));
+    }
+    expected.extend(&told.in_flight);
+    match found == expected.len() as u64 {
+        true => Ok(expected),
+        false => Err(Violation(format!(
+            "an append is there in part, or more than was handed in: {found} events after {acknowledged} acknowledged"
+        ))),
+    }
 }
 
 /// Verifies a ledger.

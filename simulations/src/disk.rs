@@ -6,10 +6,10 @@
 //! Called by scenarios; it stands below the real storage engine, never in place of it.
 
 use std::collections::BTreeMap;
-use std::hash::{Hash, Hasher};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use aiws::digest::{Digest, Hasher};
 use praxis_journal::{Disk, StorageBackend};
 
 /// A directory of files in memory. Clones share it.
@@ -220,13 +220,17 @@ impl CrashDisk {
             .map(|inode| world.files[*inode].cache.clone())
     }
 
-    /// Feeds every name and byte that the running system sees to a hasher: the identity of a crash state.
-    pub fn hash_into(&self, hasher: &mut impl Hasher) {
+    /// The digest of every name and byte that the running system sees: the identity of a crash state.
+    pub fn identity(&self) -> Digest {
         let world = self.world();
+        let mut hasher = Hasher::new();
         for (name, inode) in &world.names {
-            name.hash(hasher);
-            world.files[*inode].cache.hash(hasher);
+            let cache = &world.files[*inode].cache;
+            hasher.update(name.as_bytes());
+            hasher.update(&(cache.len() as u64).to_le_bytes());
+            hasher.update(cache);
         }
+        hasher.finish()
     }
 
     /// Puts a file there, durably: damage at rest, or an older image.

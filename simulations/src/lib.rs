@@ -5,4 +5,5 @@
 
 pub mod crash;
 pub mod disk;
+pub mod scenario;
 pub mod script;

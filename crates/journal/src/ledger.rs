@@ -18,6 +18,8 @@ use crate::error::StoreError;
 use crate::index::{Flush, Index, Snapshot};
 use crate::limits;
 use crate::log::{Frames, Log};
+#[cfg(debug_assertions)]
+use crate::plant::{self, Plant};
 use crate::rows::{IdentityKey, IdentityRow, LogCursor, RequestRow};
 use crate::view::{Dirty, View};
 
@@ -238,6 +240,8 @@ impl Ledger {
         if self.frames.ends.is_empty() {
             return answers;
         }
+        #[cfg(debug_assertions)]
+        self.plant_cursor_ahead(&next);
         let first = self.view.sequence() + 1;
         let committed = match self.log.append(first, &self.frames) {
             Ok(()) => Ok(()),
@@ -282,6 +286,14 @@ impl Ledger {
         };
         *next = *folded;
         Ok(answer)
+    }
+
+    #[cfg(debug_assertions)]
+    fn plant_cursor_ahead(&self, next: &View) {
+        if let Some(index) = usable(&self.index).filter(|_| plant::is(Plant::CursorAhead)) {
+            let (view, dirty) = (Arc::new(next.clone()), Dirty::default());
+            drop(index.write(&Flush { view, dirty }));
+        }
     }
 
     fn roll_over(&mut self) {

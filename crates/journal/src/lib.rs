@@ -26,6 +26,8 @@ pub mod ledger;
 pub mod limits;
 mod lock;
 mod log;
+#[cfg(debug_assertions)]
+pub mod plant;
 pub mod rows;
 mod segment;
 mod store;

@@ -1,0 +1,65 @@
+//! The simulator proved: a planted defect makes the scenario fail that is there for it, in the words of that promise.
+//!
+//! Invariant: every plant has a row; the same scenario holds without it. Only where plants exist: not in a release build.
+
+// In a test a failed step is a failed test, in helpers too.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![cfg(debug_assertions)]
+
+use praxis_journal::plant::{self, Plant};
+use praxis_simulations::scenario::{ALL, Scenario};
+
+/// Plant, the scenario that must fail, and a word of the promise that it must find broken.
+const TABLE: [(Plant, &str, &str); 4] = [
+    (
+        Plant::SyncRetried,
+        "failed-sync",
+        "acknowledged events are lost",
+    ),
+    (Plant::ReopenInPlace, "failed-sync", "STORE_CORRUPT"),
+    (
+        Plant::CommitNotDurable,
+        "every-subset",
+        "acknowledged events are lost",
+    ),
+    (Plant::CursorAhead, "every-operation", "the index has seen"),
+];
+
+/// Proves STO-2: the crash scenarios find a sync that is retried and believed, a file that is trusted after a failed
+/// sync, a commit that is not durable, and an index that is written ahead of the log. That they hold without a plant is what the crash tests show.
+#[test]
+fn sto_2_each_planted_defect_is_found_by_its_scenario() {
+    let mut missed = Vec::new();
+    for (planted, name, word) in TABLE {
+        let scenario = Scenario::named(name).unwrap();
+        let found = match plant::with(planted, || scenario.run()) {
+            Ok(count) => format!("nothing in {count}"),
+            Err(violation) => violation.to_string(),
+        };
+        println!("{planted:?}: {name} found {found}");
+        if !found.contains(word) {
+            missed.push((planted, name, found));
+        }
+    }
+    assert!(missed.is_empty(), "{missed:#?}");
+    assert!(
+        Plant::ALL
+            .iter()
+            .all(|planted| TABLE.iter().any(|row| row.0 == *planted)),
+        "a plant has no scenario"
+    );
+}
+
+/// A plant ends with its work, also when that panics: nothing else is run under it.
+#[test]
+fn a_plant_ends_with_its_work() {
+    let scenario = Scenario::named("roll-over").unwrap();
+    let caught = std::panic::catch_unwind(|| {
+        plant::with(Plant::CommitNotDurable, || {
+            scenario.run().map(drop).unwrap();
+        })
+    });
+    assert!(caught.is_err(), "the plant was not found");
+    scenario.run().unwrap();
+    assert!(ALL.iter().any(|it| it.name == scenario.name));
+}
