@@ -21,7 +21,7 @@ mod sync;
 const EXHAUSTIVE: usize = 14;
 
 /// One in so many distinct states is not only judged but also goes on to the end of the story.
-const GOES_ON: usize = 16;
+const GOES_ON: usize = 32;
 
 /// A scenario that can be run by its name.
 #[derive(Clone, Copy)]

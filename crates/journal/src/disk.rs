@@ -93,23 +93,20 @@ impl Disk for FileDisk {
     }
 
     fn open(&self, name: &str, write: bool) -> io::Result<Arc<dyn StorageBackend>> {
-        Self::backend(
-            OpenOptions::new()
-                .read(true)
-                .write(write)
-                .open(self.directory.join(name))?,
-        )
+        let mut options = OpenOptions::new();
+        Self::backend(plain(
+            &self.directory.join(name),
+            options.read(true).write(write),
+        )?)
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn StorageBackend>> {
         let mut options = OpenOptions::new();
-        options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600);
-        Self::backend(options.open(self.directory.join(name))?)
+        options.read(true).write(true).create(true).truncate(false);
+        let file = plain(&self.directory.join(name), options.mode(0o600))?;
+        // Only now that it is known to be a file of the store.
+        file.set_len(0)?;
+        Self::backend(file)
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -123,4 +120,15 @@ impl Disk for FileDisk {
     fn sync_directory(&self) -> io::Result<()> {
         File::open(&self.directory)?.sync_all()
     }
+}
+
+/// Opens a plain file: no link is followed, and no pipe or device is waited for.
+fn plain(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = options.custom_flags(flags.bits().cast_signed()).open(path)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    let what = "expected a plain file, found something else";
+    Err(io::Error::new(io::ErrorKind::InvalidData, what))
 }

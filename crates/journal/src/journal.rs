@@ -320,9 +320,12 @@ impl Journal {
     /// Writes an export of what is committed now (`FORMAT.md` of the journal format).
     ///
     /// # Errors
-    /// [`StoreError::Io`] from `out`, [`StoreError::Corrupt`] or [`StoreError::ChainBroken`] for a damaged log: no
-    /// trailer is written then.
+    /// [`StoreError::Io`] from `out`, [`StoreError::Corrupt`], [`StoreError::ChainBroken`] or [`StoreError::TailLost`]
+    /// for a damaged log, also where the view already ends before the damage: no trailer is written then.
     pub fn export(&self, out: &mut dyn Write) -> Result<Trailer, StoreError> {
+        if let Some(damage) = self.view().damage() {
+            return Err(damage.clone());
+        }
         let write = |out: &mut dyn Write, bytes: &[u8]| {
             out.write_all(bytes)
                 .map_err(|cause| StoreError::io("write the export", &cause))

@@ -38,6 +38,12 @@ pub const COPY_BYTES: usize = 1 << 20;
 /// Largest `praxis-store.json` and largest text of a lock holder that is read, in bytes.
 pub const SMALL_FILE_BYTES: u64 = 64 << 10;
 
+/// How often a lock is tried whose named holder has ended, and the pause between two tries in milliseconds: a second
+/// in all, far longer than a child of a killed holder takes from fork to exec.
+pub const LOCK_TRIES: u32 = 50;
+/// See [`LOCK_TRIES`].
+pub const LOCK_WAIT_MS: u64 = 20;
+
 /// Most events that one look at the outbox returns: what a consumer stores before it acknowledges.
 pub const PENDING_EVENTS: usize = 1_000;
 

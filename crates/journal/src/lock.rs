@@ -7,9 +7,15 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 use crate::error::StoreError;
-use crate::limits::SMALL_FILE_BYTES;
+use crate::limits::{LOCK_TRIES, LOCK_WAIT_MS, SMALL_FILE_BYTES};
 
 /// The name of the lock file.
 pub(crate) const LOCK: &str = "engine.lock";
@@ -77,15 +83,8 @@ impl StoreLock {
     pub fn exclusive(directory: &Path, now_ms: u64) -> Result<Self, StoreError> {
         let doing = format!("lock {LOCK}");
         let mut options = OpenOptions::new();
-        options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600);
-        let file = options
-            .open(directory.join(LOCK))
-            .map_err(|cause| StoreError::io(&doing, &cause))?;
+        options.read(true).write(true).create(true).truncate(false);
+        let file = open(directory, &mut options)?;
         Self::take(&file, File::try_lock, &doing)?;
         let holder = format!(
             "process {}, since {now_ms} ms of host time\n",
@@ -104,11 +103,13 @@ impl StoreLock {
     /// Takes part in the lock as one of several readers; none if the store has no lock file to share.
     pub fn shared(directory: &Path) -> Result<Option<Self>, StoreError> {
         let doing = format!("lock {LOCK}");
-        let file = match File::open(directory.join(LOCK)) {
-            Ok(file) => file,
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(cause) => return Err(StoreError::io(&doing, &cause)),
-        };
+        if let Err(cause) = fs::symlink_metadata(directory.join(LOCK)) {
+            return match cause.kind() {
+                io::ErrorKind::NotFound => Ok(None),
+                _ => Err(StoreError::io(&doing, &cause)),
+            };
+        }
+        let file = open(directory, OpenOptions::new().read(true))?;
         Self::take(&file, File::try_lock_shared, &doing)?;
         Ok(Some(Self { _file: file }))
     }
@@ -118,14 +119,67 @@ impl StoreLock {
         lock: fn(&File) -> Result<(), TryLockError>,
         doing: &str,
     ) -> Result<(), StoreError> {
-        match lock(file) {
-            Ok(()) => Ok(()),
-            Err(TryLockError::WouldBlock) => Err(StoreError::Locked {
-                holder: holder(file),
-            }),
-            Err(TryLockError::Error(cause)) => Err(StoreError::io(doing, &cause)),
+        for _ in 0..LOCK_TRIES {
+            match lock(file) {
+                Ok(()) => return Ok(()),
+                Err(TryLockError::Error(cause)) => return Err(StoreError::io(doing, &cause)),
+                // Of a holder that was killed, a child between fork and exec may have the lock for a moment more.
+                Err(TryLockError::WouldBlock) if ended(&holder(file)) => {
+                    thread::sleep(Duration::from_millis(LOCK_WAIT_MS));
+                }
+                Err(TryLockError::WouldBlock) => break,
+            }
         }
+        Err(StoreError::Locked {
+            holder: holder(file),
+        })
     }
+}
+
+/// Opens the lock file without following links or waiting for the other end of a pipe, and before anything is written
+/// makes sure that it is a plain file of this user under this one name: whatever else stands there is not ours to
+/// write to.
+fn open(directory: &Path, options: &mut OpenOptions) -> Result<File, StoreError> {
+    let path = directory.join(LOCK);
+    let refused = |what: &str| StoreError::Permissions {
+        path: path.display().to_string(),
+        what: format!("expected a plain file of this user under one name, found {what}"),
+        mend: format!("rm '{}'", path.display()),
+    };
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = options
+        .mode(0o600)
+        .custom_flags(flags.bits().cast_signed())
+        .open(&path);
+    let file = opened.map_err(|cause| match cause.raw_os_error() {
+        Some(raw) if raw == Errno::LOOP.raw_os_error() => refused("a link"),
+        Some(raw) if raw == Errno::NXIO.raw_os_error() => refused("no file"),
+        Some(raw) if raw == Errno::ISDIR.raw_os_error() => refused("a directory"),
+        _ => StoreError::io(&format!("lock {LOCK}"), &cause),
+    })?;
+    let facts = file
+        .metadata()
+        .map_err(|cause| StoreError::io(&format!("look at {LOCK}"), &cause))?;
+    if !facts.is_file() {
+        return Err(refused("no file"));
+    }
+    if facts.nlink() != 1 {
+        return Err(refused(&format!("{} names", facts.nlink())));
+    }
+    if facts.uid() != rustix::process::geteuid().as_raw() {
+        return Err(refused(&format!("one of user {}", facts.uid())));
+    }
+    Ok(file)
+}
+
+/// Whether the process that a holder's text names is there no more.
+fn ended(holder: &str) -> bool {
+    let named = holder.strip_prefix("process ").unwrap_or_default();
+    let number = named.split(',').next().unwrap_or_default().parse();
+    let Some(process) = number.ok().and_then(Pid::from_raw) else {
+        return false;
+    };
+    test_kill_process(process) == Err(Errno::SRCH)
 }
 
 /// What the holder wrote about itself, with nothing in it that a terminal would obey.

@@ -35,7 +35,7 @@ pub(crate) fn read(disk: &dyn Disk) -> Result<StoreId, StoreError> {
     let bytes = match small(disk, STORE) {
         Ok(bytes) => bytes,
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
-            return Err(not_a_store("it has no praxis-store.json"));
+            return Err(not_a_store(missing(disk)));
         }
         Err(cause) => return Err(StoreError::io(&format!("read {STORE}"), &cause)),
     };
@@ -85,6 +85,22 @@ pub(crate) fn write(disk: &dyn Disk, store_id: StoreId) -> Result<(), StoreError
     })
 }
 
+/// What to say of a directory without the store's file: a killed creation leaves nothing but its own beginnings.
+fn missing(disk: &dyn Disk) -> &'static str {
+    let begun = disk.list().is_ok_and(|names| {
+        !names.is_empty() && names.iter().all(|name| ours(name) || *name == LOCK)
+    });
+    match begun {
+        true => "a store was begun here and never finished; creating it again (praxis code does) finishes it",
+        false => "it has no praxis-store.json",
+    }
+}
+
+/// A file that a creation makes before the store's own.
+fn ours(name: &str) -> bool {
+    name.ends_with(UNFINISHED) || name == segment::name(1) || name == INDEX
+}
+
 /// Clears what an interrupted creation left; refuses a directory that holds anything else.
 pub(crate) fn make_room(disk: &dyn Disk) -> Result<(), StoreError> {
     let names = disk
@@ -93,8 +109,6 @@ pub(crate) fn make_room(disk: &dyn Disk) -> Result<(), StoreError> {
     if names.iter().any(|name| name == STORE) {
         return Err(not_a_store("it already holds a store; open that one"));
     }
-    let ours =
-        |name: &String| name.ends_with(UNFINISHED) || *name == segment::name(1) || name == INDEX;
     if let Some(foreign) = names.iter().find(|name| !ours(name) && *name != LOCK) {
         return Err(not_a_store(&format!(
             "it is not empty, it holds {foreign:?}"

@@ -154,11 +154,7 @@ impl Walk {
             identities: 0,
         };
         // A store that was opened read-only for a reason says it first.
-        if let Some(why) = view
-            .read_only
-            .as_ref()
-            .filter(|why| !matches!(why, StoreError::ReadOnly { .. }))
-        {
+        if let Some(why) = view.damage() {
             walk.report.whole(why.code(), why.to_string());
         }
         walk

@@ -79,6 +79,14 @@ impl Default for View {
 }
 
 impl View {
+    /// Why the view ends before the log does, or cannot vouch for it; none for a view that is whole, also where the
+    /// store is merely open for reading. What is read from such a view is cut, so only verification goes on with it.
+    pub fn damage(&self) -> Option<&StoreError> {
+        self.read_only
+            .as_ref()
+            .filter(|why| !matches!(why, StoreError::ReadOnly { .. }))
+    }
+
     /// Where a stream stands; none if it is not open. A stream that is open without events has revision 0.
     pub fn head(&self, stream: &StreamId) -> Option<&HeadRow> {
         self.heads.get(stream)

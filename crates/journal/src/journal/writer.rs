@@ -9,12 +9,13 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use aiws::digest::Digest;
 use aiws::id::ConsumerId;
 use praxis_sync::published::Published;
 use praxis_sync::queue::{Drain, Wait};
 
 use super::{Message, Reply};
-use crate::append::Append;
+use crate::append::{Append, AppendResult};
 use crate::error::StoreError;
 use crate::index::{Flush, Index};
 use crate::ledger::{Clock, Ledger, Options};
@@ -65,9 +66,15 @@ impl Writer {
         loop {
             let waited =
                 drain.next_batch_timeout(self.batch_max, &mut messages, self.flush_interval);
-            self.take_flushed(false);
-            self.serve(&mut messages);
-            self.flush_if_due();
+            let served = catch_unwind(AssertUnwindSafe(|| {
+                self.take_flushed(false);
+                self.serve(&mut messages);
+                self.flush_if_due();
+            }));
+            if served.is_err() {
+                messages.clear();
+                self.recover();
+            }
             if waited == Wait::Closed {
                 break;
             }
@@ -77,14 +84,28 @@ impl Writer {
         self.ledger.close()
     }
 
+    /// After a panic outside the ledger's own commits (T-54): as after a storage error, the log is opened again and
+    /// folded. What was being served then has its answer already: whatever drops a reply answers it.
+    fn recover(&mut self) {
+        tracing::error!("the journal's writer panicked; opening the log again");
+        let recovered = catch_unwind(AssertUnwindSafe(|| {
+            self.take_flushed(true);
+            self.ledger.recover();
+        }));
+        if recovered.is_err() {
+            self.ledger.give_up();
+        }
+        self.publish();
+    }
+
     /// Appends in a row are one commit; what stands between them keeps its place.
     fn serve(&mut self, messages: &mut Vec<Message>) {
         let (mut appends, mut replies) = (Vec::new(), Vec::new());
         for message in messages.drain(..) {
             let other = match message {
                 Message::Append(append, reply) => {
+                    replies.push(Owed::new(&append, reply));
                     appends.push(append);
-                    replies.push(reply);
                     continue;
                 }
                 other => other,
@@ -110,7 +131,7 @@ impl Writer {
         self.commit(&mut appends, &mut replies);
     }
 
-    fn commit(&mut self, appends: &mut Vec<Append>, replies: &mut Vec<Reply>) {
+    fn commit(&mut self, appends: &mut Vec<Append>, replies: &mut Vec<Owed>) {
         if appends.is_empty() {
             return;
         }
@@ -118,10 +139,7 @@ impl Writer {
         self.publish();
         appends.clear();
         for (reply, answer) in replies.drain(..).zip(answers) {
-            // A reply is the caller's code: its panic must not take the writer with it.
-            if catch_unwind(AssertUnwindSafe(|| reply(answer))).is_err() {
-                tracing::error!("a reply to an append panicked");
-            }
+            reply.answer(answer);
         }
     }
 
@@ -166,6 +184,44 @@ impl Writer {
         if let Err(error) = self.ledger.end_flush(flush, result) {
             tracing::error!(%error, "the index cannot be written");
         }
+    }
+}
+
+/// A reply that is owed: dropped without an answer, by a panic of the writer, it says that the append is in doubt.
+struct Owed {
+    hash: Digest,
+    reply: Option<Reply>,
+}
+
+impl Owed {
+    fn new(append: &Append, reply: Reply) -> Self {
+        let first = append.sealed.first();
+        Self {
+            hash: first.map_or(Digest::ZERO, |sealed| sealed.hash),
+            reply: Some(reply),
+        }
+    }
+
+    fn answer(mut self, answer: AppendResult) {
+        self.give(answer);
+    }
+
+    fn give(&mut self, answer: AppendResult) {
+        let Some(reply) = self.reply.take() else {
+            return;
+        };
+        // A reply is the caller's code: its panic must not take the writer with it.
+        if catch_unwind(AssertUnwindSafe(|| reply(answer))).is_err() {
+            tracing::error!("a reply to an append panicked");
+        }
+    }
+}
+
+impl Drop for Owed {
+    fn drop(&mut self) {
+        let what = "the journal's writer panicked before it answered".to_owned();
+        let hash = self.hash;
+        self.give(Err(StoreError::InDoubt { hash, what }.into()));
     }
 }
 

@@ -89,6 +89,21 @@ impl Ledger {
             .collect()
     }
 
+    /// After a panic of the writer outside a commit: the log is opened again and folded, as after a storage error; the
+    /// store takes appends again, or is read-only and says why.
+    pub(crate) fn recover(&mut self) {
+        self.flushing = false;
+        self.after_panic(&[]);
+    }
+
+    /// After a panic in [`Ledger::recover`] itself: no append is taken any more.
+    pub(crate) fn give_up(&mut self) {
+        self.stop(StoreError::ReadOnly {
+            why: "the journal's writer panicked and could not recover; open the store again"
+                .to_owned(),
+        });
+    }
+
     pub(super) fn stop(&mut self, why: StoreError) {
         tracing::error!(error = %why, "the store is read-only from now on");
         Arc::make_mut(&mut self.view).read_only = Some(why);
