@@ -5,12 +5,15 @@
 //! change lost, an operation that fails, a sync that fails with the pages kept but clean or reverted, a full disk.
 //! Called by scenarios; it stands below the real storage engine, never in place of it.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aiws::digest::{Digest, Hasher};
 use praxis_journal::{Disk, StorageBackend};
+
+mod world;
+
+use world::{FileState, NameChange, Pending, World};
 
 /// A directory of files in memory. Clones share it.
 #[derive(Clone, Debug, Default)]
@@ -43,20 +46,6 @@ pub struct Survival {
     pub names: usize,
 }
 
-#[derive(Debug, Default)]
-struct World {
-    files: Vec<FileState>,
-    names: BTreeMap<String, usize>,
-    durable_names: BTreeMap<String, usize>,
-    pending_names: Vec<NameChange>,
-    operations: u64,
-    crash_at: Option<u64>,
-    fail_at: Option<(u64, Failure)>,
-    capacity: Option<u64>,
-    dead: bool,
-    kinds: Vec<Kind>,
-}
-
 /// What an operation was, for scenarios that walk along them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -70,26 +59,6 @@ pub enum Kind {
     Name,
     /// A sync of the directory.
     SyncNames,
-}
-
-#[derive(Clone, Debug, Default)]
-struct FileState {
-    durable: Vec<u8>,
-    cache: Vec<u8>,
-    pending: Vec<Pending>,
-}
-
-#[derive(Clone, Debug)]
-enum Pending {
-    Write(u64, Vec<u8>),
-    Length(u64),
-}
-
-#[derive(Clone, Debug)]
-enum NameChange {
-    Create(String, usize),
-    Rename(String, String),
-    Remove(String),
 }
 
 impl CrashDisk {
@@ -116,6 +85,17 @@ impl CrashDisk {
     /// The operation (counted from 0) fails once.
     pub fn fail_at(&self, operation: u64, failure: Failure) {
         self.world().fail_at = Some((operation, failure));
+    }
+
+    /// The next sync of the file that has this name then fails once, whichever operation it is: for stores with threads,
+    /// whose operations have no fixed order.
+    pub fn fail_sync_of(&self, name: &str, failure: Failure) {
+        self.world().fail_sync = Some((name.to_owned(), failure));
+    }
+
+    /// The name of the thread on which that sync failed; none if it has not come yet, or the thread has no name.
+    pub fn failed_on(&self) -> Option<String> {
+        self.world().failed_on.clone()
     }
 
     /// Files together may not grow past this many bytes; none for no bound.
@@ -286,71 +266,6 @@ impl CrashDisk {
     }
 }
 
-impl World {
-    fn alive(&self) -> io::Result<()> {
-        match self.dead {
-            true => Err(io::Error::other("the power is gone")),
-            false => Ok(()),
-        }
-    }
-
-    fn size_bytes(&self) -> u64 {
-        self.names
-            .values()
-            .map(|inode| self.files[*inode].cache.len() as u64)
-            .sum()
-    }
-
-    fn room(&self, more: u64) -> io::Result<()> {
-        match self.capacity {
-            Some(capacity) if self.size_bytes() + more > capacity => {
-                Err(io::ErrorKind::StorageFull.into())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn change(&mut self, change: NameChange) {
-        change.apply(&mut self.names);
-        self.pending_names.push(change);
-    }
-}
-
-impl Pending {
-    fn apply(&self, bytes: &mut Vec<u8>) {
-        match self {
-            Self::Write(_, data) => self.apply_part(data.len(), bytes),
-            Self::Length(len) => bytes.resize(usize::try_from(*len).unwrap_or(usize::MAX), 0),
-        }
-    }
-
-    fn apply_part(&self, kept: usize, bytes: &mut Vec<u8>) {
-        let Self::Write(offset, data) = self else {
-            return;
-        };
-        let start = usize::try_from(*offset).unwrap_or(usize::MAX);
-        let end = start + kept.min(data.len());
-        if bytes.len() < end {
-            bytes.resize(end, 0);
-        }
-        bytes[start..end].copy_from_slice(&data[..end - start]);
-    }
-}
-
-impl NameChange {
-    fn apply(&self, names: &mut BTreeMap<String, usize>) {
-        match self {
-            Self::Create(name, inode) => drop(names.insert(name.clone(), *inode)),
-            Self::Remove(name) => drop(names.remove(name)),
-            Self::Rename(from, to) => {
-                if let Some(inode) = names.remove(from) {
-                    names.insert(to.clone(), inode);
-                }
-            }
-        }
-    }
-}
-
 fn device_error() -> io::Error {
     io::Error::other("the simulated device failed")
 }
@@ -461,6 +376,7 @@ impl StorageBackend for CrashFile {
 
     fn sync_data(&self) -> io::Result<()> {
         let (mut world, failure) = self.disk.begin(Kind::Sync)?;
+        let failure = failure.or_else(|| world.take_failing_sync(self.inode));
         let file = &mut world.files[self.inode];
         let pending = std::mem::take(&mut file.pending);
         match failure {

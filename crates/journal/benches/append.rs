@@ -26,8 +26,12 @@ use script::Script;
 /// Concurrent writers that are measured.
 const WRITERS: [usize; 3] = [1, 16, 256];
 
-/// How long each side is measured for the printed ratios.
-const MEASURED: Duration = Duration::from_secs(3);
+/// How often both sides are measured in turn for the printed ratios; the median of each is printed.
+const ROUNDS: usize = 3;
+
+/// How long each side is measured in a round, and criterion measures. With three writer counts and criterion's own
+/// warming up the whole run takes about a minute.
+const MEASURED: Duration = Duration::from_secs(1);
 
 /// Bytes of filling that bring an event to about 1 KiB.
 const FILLING: usize = 200;
@@ -148,8 +152,27 @@ fn median(latencies: &mut [Duration]) -> Duration {
     latencies[latencies.len() / 2]
 }
 
-fn rate(count: usize, elapsed: Duration) -> f64 {
-    count as f64 / elapsed.as_secs_f64()
+/// One measurement of one side.
+struct Round {
+    per_second: f64,
+    p50: Duration,
+}
+
+impl Round {
+    fn of((elapsed, mut latencies): (Duration, Vec<Duration>)) -> Self {
+        Self {
+            per_second: latencies.len() as f64 / elapsed.as_secs_f64(),
+            p50: median(&mut latencies),
+        }
+    }
+}
+
+/// The median rate and the median of the rounds' p50.
+fn medians(rounds: &[Round]) -> (f64, Duration) {
+    let mut rates: Vec<f64> = rounds.iter().map(|round| round.per_second).collect();
+    rates.sort_unstable_by(f64::total_cmp);
+    let mut p50s: Vec<Duration> = rounds.iter().map(|round| round.p50).collect();
+    (rates[rates.len() / 2], median(&mut p50s))
 }
 
 /// How many appends fill the measured time, from a short run.
@@ -165,7 +188,7 @@ fn ratios() {
     let payload = first.writers[0].appends(1)[0].sealed[0].bytes.clone();
     drop(first);
     println!(
-        "payload {} bytes; two-phase commit with quick_repair, durability immediate",
+        "payload {} bytes; two-phase commit with quick_repair, durability immediate; medians of {ROUNDS} rounds",
         payload.len()
     );
     for writers in WRITERS {
@@ -173,10 +196,13 @@ fn ratios() {
         let folder = bench.folder.path().to_owned();
         let raw_count = filling(|count| raw(&folder, &payload, count).0, 64);
         let count = filling(|count| bench.run(count).0, 4 * writers);
-        let (raw_elapsed, mut raw_latencies) = raw(&folder, &payload, raw_count);
-        let (elapsed, mut latencies) = bench.run(count);
-        let (raw_rate, own_rate) = (rate(raw_count, raw_elapsed), rate(latencies.len(), elapsed));
-        let (raw_p50, own_p50) = (median(&mut raw_latencies), median(&mut latencies));
+        let (mut raws, mut owns) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            raws.push(Round::of(raw(&folder, &payload, raw_count)));
+            owns.push(Round::of(bench.run(count)));
+        }
+        let (raw_rate, raw_p50) = medians(&raws);
+        let (own_rate, own_p50) = medians(&owns);
         println!(
             "{writers:>4} writers: {own_rate:>8.0}/s, {:.2} x raw ({raw_rate:.0}/s); p50 {own_p50:?}, {:.1} x raw ({raw_p50:?}){}",
             own_rate / raw_rate,
