@@ -1,20 +1,20 @@
 //! A command line as an effect: `sh -c` in a process group of its own, bounded in time and output.
 //!
-//! Invariant: when `run` returns or is dropped, the group was killed; the command sees only the environment that was
-//! named, has no standard input, and cannot make the engine hold more of its output than the bounds. Called by
-//! adapters of hosts and by the CLI.
+//! Invariant: when `run` returns or is dropped, the group was killed; an error means that nothing ran; the command sees
+//! only the environment that was named, has no standard input, and cannot make the engine hold more of its output than
+//! the bounds. Called by adapters of hosts and by the CLI.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
-use std::process::{ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, Command};
-use tokio::sync::Mutex;
+use tokio::process::{ChildStderr, ChildStdout};
+use tokio::sync::{Mutex, oneshot};
 
 use crate::limits::{
     PROCESS_PIPE_MS, PROCESS_TAIL_BYTES, PROCESS_TRANSCRIPT_BYTES, PROCESS_WALL_MS,
@@ -51,6 +51,8 @@ pub enum Exit {
     Code(i32),
     /// By this signal.
     Signal(i32),
+    /// It was started, and the system did not say how it ended; what was left of it was killed.
+    Unseen,
 }
 
 /// What became of a process.
@@ -88,6 +90,8 @@ pub enum Meaning {
     NotApplied,
     /// Any other end, a signal and the time bound included: whatever was done stays done, and it failed.
     AppliedAndFailed,
+    /// It ran and nobody saw its end: nobody can say what was done.
+    Uncertain,
 }
 
 impl Process {
@@ -105,7 +109,9 @@ impl Process {
         }
     }
 
-    /// Runs it to its end or its bound. Dropping the future kills the group.
+    /// Runs it to its end or its bound. Dropping the future kills the group. Once it was started, whatever fails here
+    /// is told in [`Finished`]: an output that cannot be kept truncates the transcript, an end that cannot be seen is
+    /// [`Exit::Unseen`].
     ///
     /// # Errors
     ///
@@ -113,21 +119,32 @@ impl Process {
     pub async fn run(&self) -> io::Result<Finished> {
         let transcript = Arc::new(Mutex::new(Transcript::create(self).await?));
         let begun = Instant::now();
-        let mut child = self.command().spawn()?;
+        let child = self.command().spawn()?;
+        Ok(self.watch(child, transcript, begun).await)
+    }
+
+    /// From here on the process ran, so there is no way out with an error.
+    async fn watch(
+        &self,
+        mut child: Child,
+        transcript: Arc<Mutex<Transcript>>,
+        begun: Instant,
+    ) -> Finished {
         let group = Group::of(&child);
-        let out = read(
-            child.stdout.take(),
-            self.tail_bytes,
-            Arc::clone(&transcript),
-        );
-        let err = read(
-            child.stderr.take(),
-            self.tail_bytes,
-            Arc::clone(&transcript),
-        );
+        let out = child
+            .stdout
+            .take()
+            .and_then(|pipe| ChildStdout::from_std(pipe).ok());
+        let err = child
+            .stderr
+            .take()
+            .and_then(|pipe| ChildStderr::from_std(pipe).ok());
+        let unread = out.is_none() || err.is_none();
+        let out = read(out, self.tail_bytes, Arc::clone(&transcript));
+        let err = read(err, self.tail_bytes, Arc::clone(&transcript));
         let pipes = tokio::spawn(async move { tokio::join!(out, err) });
         let _stop_reading = AbortOnDrop(pipes.abort_handle());
-        let (status, timed_out) = wait(&mut child, &group, self.wall_ms).await?;
+        let (status, timed_out) = wait(child, &group, self.wall_ms).await;
         // What the command left behind in its group ends with it.
         drop(group);
         let patience = Duration::from_millis(PROCESS_PIPE_MS);
@@ -137,15 +154,16 @@ impl Process {
             Ok(Err(_)) | Err(_) => Default::default(),
         };
         let mut transcript = transcript.lock().await;
-        transcript.finish().await?;
-        Ok(Finished {
-            exit: exit_of(status),
+        transcript.truncated |= unread;
+        transcript.finish().await;
+        Finished {
+            exit: status.map_or(Exit::Unseen, exit_of),
             timed_out,
             stdout,
             stderr,
             transcript_truncated: transcript.truncated,
             duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
-        })
+        }
     }
 
     fn command(&self) -> Command {
@@ -165,7 +183,7 @@ impl Process {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        command.process_group(0).kill_on_drop(true);
+        command.process_group(0);
         command
     }
 }
@@ -177,6 +195,7 @@ impl Finished {
             Exit::Code(0) if !self.timed_out => Meaning::Applied,
             Exit::Code(EXIT_NOT_APPLIED) if !self.timed_out => Meaning::NotApplied,
             Exit::Code(_) | Exit::Signal(_) => Meaning::AppliedAndFailed,
+            Exit::Unseen => Meaning::Uncertain,
         }
     }
 }
@@ -198,7 +217,7 @@ struct Group(Option<rustix::process::Pid>);
 impl Group {
     /// The group of a child that leads one.
     fn of(child: &Child) -> Self {
-        let id = child.id().and_then(|id| i32::try_from(id).ok());
+        let id = i32::try_from(child.id()).ok();
         Self(id.and_then(rustix::process::Pid::from_raw))
     }
 
@@ -225,14 +244,33 @@ impl Drop for AbortOnDrop {
     }
 }
 
-async fn wait(child: &mut Child, group: &Group, wall_ms: u64) -> io::Result<(ExitStatus, bool)> {
-    match tokio::time::timeout(Duration::from_millis(wall_ms), child.wait()).await {
-        Ok(status) => Ok((status?, false)),
+/// How the child ended, none where that cannot be seen, and whether it was killed at its bound.
+async fn wait(child: Child, group: &Group, wall_ms: u64) -> (Option<ExitStatus>, bool) {
+    let Some(mut ended) = ended(child) else {
+        group.kill();
+        return (None, false);
+    };
+    match tokio::time::timeout(Duration::from_millis(wall_ms), &mut ended).await {
+        Ok(status) => (status.ok(), false),
         Err(_) => {
             group.kill();
-            Ok((child.wait().await?, true))
+            (ended.await.ok(), true)
         }
     }
+}
+
+/// Waits for the child on a thread of its own, which ends with the child; none where there is no thread to be had. An
+/// end that the system does not tell closes the channel.
+fn ended(mut child: Child) -> Option<oneshot::Receiver<ExitStatus>> {
+    let (say, ended) = oneshot::channel();
+    let wait = move || {
+        if let Ok(status) = child.wait() {
+            // Nobody asks any more when the future was dropped.
+            let _ = say.send(status);
+        }
+    };
+    let thread = std::thread::Builder::new().name("process".to_owned());
+    thread.spawn(wait).ok().map(|_| ended)
 }
 
 fn exit_of(status: ExitStatus) -> Exit {
@@ -299,14 +337,17 @@ impl Transcript {
         self.truncated |= !written || fits < bytes.len();
     }
 
-    async fn finish(&mut self) -> io::Result<()> {
-        let Some(file) = &mut self.file else {
-            return Ok(());
-        };
+    /// Says at the end what is missing. What cannot be written is missing, too.
+    async fn finish(&mut self) {
+        let Some(file) = &mut self.file else { return };
+        // A write reports its failure with the next call.
+        self.truncated |= file.flush().await.is_err();
         if self.truncated {
-            file.write_all(b"\n[output beyond this was left out]\n")
-                .await?;
+            let note = b"\n[output beyond this was left out]\n";
+            if file.write_all(note).await.is_ok() {
+                // Without room for the note the flag alone says it.
+                drop(file.flush().await);
+            }
         }
-        file.flush().await
     }
 }

@@ -10,7 +10,7 @@ use aiws::decimal::Dec;
 use aiws::error::{Code, Error};
 use aiws::json::Value;
 use aiws::record::{Artifact, EffectClass, Manifest};
-use praxis_engine::process::{Exit, Finished, Meaning, Process};
+use praxis_engine::process::{Exit, Finished, Process};
 use praxis_engine::{Adapter, BoxFuture, EffectCall, EffectOutcome, EffectReport, Input};
 
 use super::attempt::{AttemptFiles, plan, put, transcript, usage};
@@ -97,21 +97,32 @@ async fn run(coding: Arc<Coding>, call: EffectCall, kind: Kind) -> EffectReport 
             return report;
         }
     };
-    let finished = prepared.process.run().await;
     let files = prepared.files;
+    let ended = match prepared.process.run().await {
+        Ok(finished) => ended(&finished),
+        // The one error of a process says that it was not started.
+        Err(error) => return not_started(&error.to_string(), Vec::new()),
+    };
+    let Some(ended) = ended else {
+        return uncertain("it was started, and the system did not say how it ended");
+    };
     let reported = blocking(&hand, move |hand| match kind {
-        Kind::Agent => hand.agent_report(&files, finished),
-        Kind::Check => hand.check_report(&files, finished),
+        Kind::Agent => hand.agent_report(&files, ended),
+        Kind::Check => hand.check_report(&files, ended),
     });
     match reported.await {
         Ok(report) => report,
         // It ran; what it did could not be stored, so nobody can say from here.
-        Err(error) => EffectReport {
-            outcome: EffectOutcome::Uncertain {
-                why: error.to_string(),
-            },
-            evidence: Value::Null,
+        Err(error) => uncertain(&error.to_string()),
+    }
+}
+
+fn uncertain(why: &str) -> EffectReport {
+    EffectReport {
+        outcome: EffectOutcome::Uncertain {
+            why: why.to_owned(),
         },
+        evidence: Value::Null,
     }
 }
 
@@ -218,23 +229,14 @@ impl Hand {
         Ok(set)
     }
 
-    fn agent_report(
-        &self,
-        files: &AttemptFiles,
-        finished: std::io::Result<Finished>,
-    ) -> Result<EffectReport, Error> {
-        let finished = match finished {
-            Ok(finished) => finished,
-            Err(error) => return Ok(not_started(&error.to_string(), Vec::new())),
-        };
+    fn agent_report(&self, files: &AttemptFiles, ended: Ended) -> Result<EffectReport, Error> {
         let (actual, usage_note) = usage(files);
-        let ended = ended(&finished);
         let mut transcript = transcript(files);
         if let Some(note) = usage_note {
             transcript.push_str(&format!("\n[praxis: {note}]\n"));
         }
         let mut artifacts = vec![self.put(TRANSCRIPT_FILE, transcript.as_bytes())?];
-        if finished.meaning() == Meaning::NotApplied {
+        if ended.is_refusal() {
             let failure = Some("the agent said that it did nothing (exit 75)".to_owned());
             let evidence = Outcome {
                 ended,
@@ -276,19 +278,10 @@ impl Hand {
         })
     }
 
-    fn check_report(
-        &self,
-        files: &AttemptFiles,
-        finished: std::io::Result<Finished>,
-    ) -> Result<EffectReport, Error> {
-        let finished = match finished {
-            Ok(finished) => finished,
-            Err(error) => return Ok(not_started(&error.to_string(), Vec::new())),
-        };
+    fn check_report(&self, files: &AttemptFiles, ended: Ended) -> Result<EffectReport, Error> {
         if let Stage::Check(number) = self.stage {
             self.workspace.discard(&format!("check-{number}"))?;
         }
-        let ended = ended(&finished);
         let producer = self
             .call
             .inputs
@@ -385,11 +378,13 @@ fn write_input(inputs: &Path, input: &Input) -> Result<(), Error> {
     Ok(())
 }
 
-fn ended(finished: &Finished) -> Ended {
+/// How it ended; none where nobody saw that.
+fn ended(finished: &Finished) -> Option<Ended> {
     match finished.exit {
-        _ if finished.timed_out => Ended::TimedOut,
-        Exit::Code(code) => Ended::Exit { code },
-        Exit::Signal(number) => Ended::Signal { number },
+        Exit::Unseen => None,
+        _ if finished.timed_out => Some(Ended::TimedOut),
+        Exit::Code(code) => Some(Ended::Exit { code }),
+        Exit::Signal(number) => Some(Ended::Signal { number }),
     }
 }
 

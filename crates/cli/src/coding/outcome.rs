@@ -7,6 +7,7 @@ use aiws::digest::Digest;
 use aiws::error::Error;
 use aiws::json::Value;
 use aiws::record::{Artifact, Manifest};
+use praxis_engine::process::EXIT_NOT_APPLIED;
 use serde::{Deserialize, Serialize};
 
 /// The artifact that is the plan.
@@ -68,6 +69,17 @@ impl Ended {
             Self::NotStarted => "could not be started".to_owned(),
             Self::Reconciled => "was settled by a person".to_owned(),
         }
+    }
+
+    /// Whether it said that it did nothing.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::Exit {
+                code: EXIT_NOT_APPLIED
+            }
+        )
     }
 
     /// Whether it ended with exit 0, or a person says that it did its work.

@@ -132,6 +132,34 @@ async fn a_directory_that_is_not_there_is_the_systems_error() {
     );
 }
 
+/// Whatever fails after a process began, it ran, and how it ended is what counts: its transcript may be lost alone.
+#[tokio::test]
+async fn a_transcript_that_cannot_be_kept_is_no_process_that_did_not_run() {
+    let (dir, mut process) = in_dir("echo said; echo done > ran; exit 3");
+    // Every write to it fails for want of room.
+    process.transcript = Some(std::path::PathBuf::from("/dev/full"));
+    let finished = run(&process).await;
+    assert_eq!(
+        (finished.exit, finished.transcript_truncated),
+        (Exit::Code(3), true)
+    );
+    assert_eq!(finished.stdout.text(), "said\n");
+    assert!(dir.path().join("ran").exists());
+}
+
+#[test]
+fn an_end_that_nobody_saw_is_uncertain() {
+    let finished = Finished {
+        exit: Exit::Unseen,
+        timed_out: false,
+        stdout: Default::default(),
+        stderr: Default::default(),
+        transcript_truncated: false,
+        duration_ms: 0,
+    };
+    assert_eq!(finished.meaning(), Meaning::Uncertain);
+}
+
 /// Waits until the process whose id stands in the file is gone, or nobody's child any more but a zombie.
 async fn gone(dir: &TempDir, name: &str) {
     let text = std::fs::read_to_string(dir.path().join(name)).expect("an id");
