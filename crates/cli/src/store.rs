@@ -233,12 +233,26 @@ pub fn orphaned(state: &RunState) -> RunState {
     state
 }
 
-/// Opens the journal for reading alone.
+/// Opens the journal for reading alone, and only if it is whole: what is read from a damaged one is cut, and would be
+/// shown as if it were all.
 ///
 /// # Errors
 ///
 /// A store code.
 pub fn open_for_reading(path: &Path) -> Result<Journal, Error> {
+    let journal = open_for_verifying(path)?;
+    match journal.view().damage() {
+        Some(damage) => Err(of_store(path, damage)),
+        None => Ok(journal),
+    }
+}
+
+/// Opens the journal for reading alone, also where it is damaged: only verification may go on with that.
+///
+/// # Errors
+///
+/// A store code.
+pub fn open_for_verifying(path: &Path) -> Result<Journal, Error> {
     let options = Options {
         read_only: true,
         ..Options::default()

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use redb::StorageBackend;
 use redb::backends::FileBackend;
+use rustix::fs::OFlags;
 
 /// One directory of files.
 pub trait Disk: Debug + Send + Sync {
@@ -125,7 +126,9 @@ impl Disk for FileDisk {
 /// Opens a plain file: no link is followed, and no pipe or device is waited for.
 fn plain(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = options.custom_flags(flags.bits().cast_signed()).open(path)?;
+    let file = options
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)?;
     if file.metadata()?.is_file() {
         return Ok(file);
     }

@@ -91,7 +91,9 @@ fn missing(disk: &dyn Disk) -> &'static str {
         !names.is_empty() && names.iter().all(|name| ours(name) || *name == LOCK)
     });
     match begun {
-        true => "a store was begun here and never finished; creating it again (praxis code does) finishes it",
+        true => {
+            "a store was begun here and never finished; creating it again (praxis code does) finishes it"
+        }
         false => "it has no praxis-store.json",
     }
 }

@@ -10,7 +10,7 @@ use aiws::json::Value;
 use super::{Call, print};
 use crate::exit::Exit;
 use crate::render::{escape, json};
-use crate::store::{of_store, open_for_reading};
+use crate::store::{of_store, open_for_verifying};
 
 /// Runs it.
 ///
@@ -18,7 +18,7 @@ use crate::store::{of_store, open_for_reading};
 ///
 /// A store code when the log cannot be read at all.
 pub fn run(call: &Call) -> Result<Exit, Error> {
-    let journal = open_for_reading(&call.store)?;
+    let journal = open_for_verifying(&call.store)?;
     let terminal = std::io::stderr().is_terminal() && !call.json;
     let mut progress = |at: u64, end: u64| {
         if terminal && (at == end || at.is_multiple_of(1_000)) {
