@@ -13,6 +13,26 @@
 //! | [`tables`] | the one map of every table, key and value |
 //! | [`disk`] | the narrow door to files, where the simulator puts its faulty disk |
 //! | [`verify`] | every event and every projection, checked from nothing |
+//! | [`mod@limits`] | every bound, with its reason |
+//!
+//! What is promised, and what is not:
+//!
+//! - *Durable at the reply*: the log, behind two-phase commits. The index is written about once a second; losing it
+//!   costs a replay, during which the store does not answer. A device that confirms a sync and then loses the data is
+//!   beyond this: where the loss reaches below the index's cursor it is seen at the next opening (the store is then
+//!   read-only), else it is not.
+//! - *Storage errors*: the log is opened again and looked at, and after a failed sync its last segment is copied first;
+//!   that needs room for one segment. Without room the store stays read-only and says so. The one append whose fate
+//!   cannot be told is answered as in doubt.
+//! - *A panic of the writer* counts as a storage error; if the flusher's thread dies, the index is made anew.
+//! - *One writer*: a lock file holds for processes of one host; it is no protection on a network file system that does
+//!   not honour `flock`.
+//! - *Damage*: a changed byte of an event is found when it is read or verified, and what a rebuild contradicts is found by
+//!   `verify`. A log that was rolled back together with its index, or rewritten by somebody who hashes anew, is found only
+//!   against a head that was kept elsewhere.
+//! - *Growth*: nothing is ever removed. Heads, registers, accounts and due times of all runs are held in memory;
+//!   requests and identities only until the index has them.
+//! - *Planted defects* for the crash simulator exist in builds with debug assertions only.
 
 pub mod append;
 mod backend;

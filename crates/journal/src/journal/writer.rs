@@ -174,10 +174,22 @@ impl Writer {
     }
 
     fn take_flushed(&mut self, wait: bool) {
-        if let Some((flush, result)) = self.flusher.end(wait) {
-            self.end_flush(flush, result);
-            self.publish();
+        match self.flusher.end(wait) {
+            Ended::Nothing => return,
+            Ended::Done(done) => {
+                let (flush, result) = *done;
+                self.end_flush(flush, result);
+            }
+            Ended::Died => {
+                tracing::error!("the journal's flusher ended by itself; starting another");
+                self.ledger.flush_lost();
+                match Flusher::start() {
+                    Ok(flusher) => self.flusher = flusher,
+                    Err(error) => tracing::error!(%error, "there is no flusher"),
+                }
+            }
         }
+        self.publish();
     }
 
     fn end_flush(&mut self, flush: Flush, result: Result<(), StoreError>) {
@@ -185,6 +197,15 @@ impl Writer {
             tracing::error!(%error, "the index cannot be written");
         }
     }
+}
+
+/// What became of the flusher's job.
+enum Ended {
+    /// There is none, or it is still being done.
+    Nothing,
+    Done(Box<Done>),
+    /// The thread is gone, and the job with it.
+    Died,
 }
 
 /// A reply that is owed: dropped without an answer, by a panic of the writer, it says that the append is in doubt.
@@ -262,20 +283,20 @@ impl Flusher {
         Ok(())
     }
 
-    fn end(&mut self, wait: bool) -> Option<Done> {
+    fn end(&mut self, wait: bool) -> Ended {
         if !self.busy {
-            return None;
+            return Ended::Nothing;
         }
         let done = match wait {
             true => self.done.recv().ok(),
             false => match self.done.try_recv() {
                 Ok(done) => Some(done),
-                Err(TryRecvError::Empty) => return None,
+                Err(TryRecvError::Empty) => return Ended::Nothing,
                 Err(TryRecvError::Disconnected) => None,
             },
         };
         self.busy = false;
-        done
+        done.map_or(Ended::Died, |done| Ended::Done(Box::new(done)))
     }
 
     fn stop(&mut self) {

@@ -92,8 +92,17 @@ impl Ledger {
     /// After a panic of the writer outside a commit: the log is opened again and folded, as after a storage error; the
     /// store takes appends again, or is read-only and says why.
     pub(crate) fn recover(&mut self) {
-        self.flushing = false;
         self.after_panic(&[]);
+        self.flush_lost();
+    }
+
+    /// A write of the index was begun and its result will never come. What it was to write is lost with it, so the
+    /// index is made anew; without one the store is read-only.
+    pub(crate) fn flush_lost(&mut self) {
+        if std::mem::take(&mut self.flushing) && self.view.read_only.is_none() {
+            // An error has made the store read-only, which is what callers are told.
+            drop(self.renew_index());
+        }
     }
 
     /// After a panic in [`Ledger::recover`] itself: no append is taken any more.
