@@ -96,6 +96,7 @@ guards! {
     RecipientsUnique "REL-4" EvidenceInvalid Object "No delivery id and no recipient stands twice.";
     RecipientsExact "HF-03.10" EvidenceInvalid Object "Recipients are those that the pinned graph gives.";
     SkipsExact "HF-05.7" EvidenceInvalid Object "Every node that the choice skips has its generated manifest, and no other.";
+    BoundaryShape "HF-05.5" SchemaInvalid Object "The boundary, with all that the ledger adds to it, has the shape of the wire.";
 
     // claimDelivery, acknowledgeDelivery, releaseDelivery.
     DeliveryKnown "HD-01.T11" DeliveryState Object "The delivery exists in this run.";
@@ -219,6 +220,7 @@ guards! {
     HoldPlacer "HC-PH.1" AuthorizationDenied Authority "A hold is placed by an operator, a rule or the runtime.";
     HoldResolver "HS-01.6" ScopeUnsupported Authority "The scope's resolver revision is the trusted one.";
     HoldDecisions "HS-03.5" SchemaInvalid Object "The allowed decisions are named, each once.";
+    HoldShape "HF-05.5" SchemaInvalid Object "The hold, with all that the ledger adds to it, has the shape of its record.";
     HoldStopKnown "REL-8" NotFound Object "A stop disposition speaks of work in flight, once.";
     ResolveHuman "HS-03.7" HumanRequired Authority "A human resolves cancellations, uncertainty, limits and restarts under HUMAN.";
     ResolveRule "HS-03.9" AuthorizationDenied Authority "A rule resolves only under a configured rule policy.";

@@ -25,6 +25,7 @@ use crate::graph;
 use crate::guard::{Guard, check, need};
 use crate::run::{NodeState, NodeStatus, RunState};
 use crate::transition::Transition;
+use crate::wire;
 
 /// Stage 6: the scope of a BLOCKED boundary's hold can be fenced.
 pub(super) fn authority(state: &RunState, body: &CommitBoundary) -> Result<(), Rejection> {
@@ -81,6 +82,12 @@ pub(super) fn decide(
     let command = filled(state, graph, facts, body, &consequences)?;
     let (outcome, result) = outcome(state, facts, node, own, &command, &consequences)?;
     let command = Body::CommitBoundary(command);
+    // What the ledger adds counts too: an event that cannot be read back must never be written.
+    let written = wire::written(&command).err();
+    check(Guard::BoundaryShape, written.is_none(), || {
+        let why = written.map(|error| error.to_string());
+        details(&[("why", why.into())])
+    })?;
     Ok(Decision {
         command,
         outcome,

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use aiws::canonical::digest_of;
+use aiws::canonical::{digest_of, from_value, to_value};
 use aiws::decimal::{Dec, U64};
 use aiws::object;
 use aiws::record::{
@@ -114,7 +114,7 @@ pub(super) fn derive(
     let distinct: BTreeSet<_> = proposal.allowed_decisions.iter().collect();
     let decisions = !distinct.is_empty() && distinct.len() == proposal.allowed_decisions.len();
     check(Guard::HoldDecisions, decisions, named)?;
-    Ok(Hold {
+    let hold = Hold {
         hold_id: proposal.hold_id.clone(),
         state: HoldState::Open,
         reason: proposal.reason,
@@ -128,7 +128,14 @@ pub(super) fn derive(
         opened_at_ms: U64(facts.now_ms),
         opened_revision: U64(state.head.revision.get() + 1),
         resolution: None,
-    })
+    };
+    // What the ledger adds counts too: an event that cannot be read back must never be written.
+    let unread = from_value::<Hold>(&to_value(&hold)?).err();
+    check(Guard::HoldShape, unread.is_none(), || {
+        let why = unread.map(|error| error.to_string());
+        members(object! { "holdId": &hold.hold_id, "why": why })
+    })?;
+    Ok(hold)
 }
 
 /// Adds an open hold to an outcome: the record, its id, and the gate that closes (HS-05.1).

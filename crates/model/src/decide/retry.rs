@@ -5,6 +5,7 @@
 
 use aiws::canonical::digest_of;
 use aiws::decimal::{Dec, U64};
+use aiws::limits::MAX_LIST_ITEMS;
 use aiws::object;
 use aiws::record::{Attempt, AttemptStatus, Operation};
 
@@ -100,7 +101,9 @@ fn attempts_left(state: &RunState, operation: &Operation) -> Result<(), Rejectio
         Dec::from_u64(operation.attempts.len() as u64),
         state.contract.max_attempts.get(),
     );
-    check(Guard::AttemptsLeft, used < bound, || {
+    // The operation's boundary lists every attempt; one that no list could hold would never be concluded.
+    let listed = operation.attempts.len() < MAX_LIST_ITEMS;
+    check(Guard::AttemptsLeft, used < bound && listed, || {
         members(
             object! { "operationId": &operation.operation_id, "attempts": used, "maxAttempts": bound },
         )

@@ -4,6 +4,7 @@
 //! admitted work go on under every gate (T-36, HS-01.4). Called by the scheduler through `plan`.
 
 use aiws::id::{AttemptId, DeliveryId, NodeId, OperationId};
+use aiws::limits::MAX_LIST_ITEMS;
 use aiws::record::{
     Attempt, AttemptStatus, DeliveryState as State, EffectClass, Lifecycle, Node, NodeKind,
     Operation, OperationStatus, RestartPolicy,
@@ -158,7 +159,7 @@ fn operations<'a>(state: &'a RunState, own: &'a NodeState) -> impl Iterator<Item
 
 fn has_attempts_left(state: &RunState, operation: &Operation) -> bool {
     let used = aiws::decimal::Dec::from_u64(operation.attempts.len() as u64);
-    used < state.contract.max_attempts.get()
+    used < state.contract.max_attempts.get() && operation.attempts.len() < MAX_LIST_ITEMS
 }
 
 /// New work: receipts, then what each node would launch, in the order of the graph.

@@ -4,14 +4,14 @@ use aiws::error::Code;
 use aiws::json::Value;
 use aiws::object;
 use aiws::record::{
-    Criterion, CriterionStatus, HandoffRef, HoldReason, InputRef, Lineage, Node, Ref,
+    Blocker, Criterion, CriterionStatus, HandoffRef, HoldReason, InputRef, Lineage, Node, Ref,
     SettledOutcome, VerificationVerdict,
 };
 use praxis_model::command::{Body, BoundaryIntent};
 use praxis_model::guard::Guard;
 
 use super::common::*;
-use super::{Must, accepted, cases, ensure, stopped};
+use super::{Must, accepted, cases, ensure, refused, refused_by, stopped};
 use crate::world::*;
 
 cases! {
@@ -47,6 +47,30 @@ cases! {
         ensure(manifest.resume.blockers.iter().any(|blocker| blocker.subject_id.as_str() == "at-a-1"), "it is a blocker")?;
         let hold = after.state().holds.get("h1").ok_or("no hold")?;
         ensure(hold.blockers.iter().any(|blocker| blocker.kind == HoldReason::UncertainEffect), "the hold says so too")
+    }
+
+    /// Proves HF-05.5, FV-CMD.4: what the ledger adds to a boundary counts against the bound of its lists, whoever drafts it; nothing is written that could not be read back.
+    #[test]
+    fn what_the_ledger_adds_fits_too() {
+        let mut gate = World::with(graph(vec![node("v", aiws::record::NodeKind::Verification, &[]), end(&["v"])]));
+        gate.admit_control("v").must()?;
+        gate.verify("v1", VerificationVerdict::Pass).must()?;
+        let said = |number: usize| Criterion { criterion_id: id(&format!("c{number}")), status: CriterionStatus::Met, evidence: Vec::new() };
+        let naming = |many: usize| BoundaryIntent { criteria: (0..many).map(said).collect(), ..completed("v") };
+        let most = aiws::limits::MAX_LIST_ITEMS;
+        accepted(&gate, |world| world.commit(naming(most - 1)))?;
+        refused(&gate, Code::SchemaInvalid, |world| world.commit(naming(most)))?;
+        let mut lost = World::with(lin());
+        lost.admit("a").must()?;
+        lost.dispatch("a").must()?;
+        lost.settle("at-a-1", SettledOutcome::Unknown, 0).must()?;
+        let mut body = drafted(&lost, blocked("a"))?;
+        let uncertain = |number: usize| Blocker { kind: HoldReason::UncertainEffect, subject_id: id(&format!("s{number}")), evidence: Vec::new() };
+        if let Some(hold) = &mut body.hold {
+            hold.blockers = (0..most).map(uncertain).collect();
+        }
+        let (command, facts) = (lost.command(Body::CommitBoundary(body)), lost.facts(ENGINE));
+        refused_by(Guard::BoundaryShape, praxis_model::decide::run(lost.state(), &command, &facts))
     }
 
     /// Proves HF-05.1, REL-3: the manifest's inputs are the consumption of its activation.

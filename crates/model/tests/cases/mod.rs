@@ -14,6 +14,7 @@ use std::sync::OnceLock;
 
 use aiws::error::Code;
 use aiws::json::Value;
+use praxis_model::decision::{Decision, Rejection};
 use praxis_model::guard::Guard;
 
 use crate::world::{Step, World};
@@ -134,6 +135,22 @@ pub fn stopped(
             guard.id()
         ),
     )
+}
+
+/// A decision that was asked for without doing anything is this guard's refusal.
+pub fn refused_by(guard: Guard, decided: Result<Decision, Rejection>) -> Outcome {
+    let error = match decided {
+        Ok(_) => {
+            return Err(format!(
+                "expected the refusal of {guard:?}, found acceptance"
+            ));
+        }
+        Err(error) => error,
+    };
+    let by = error.details.get("requirement").and_then(Value::as_str);
+    let own = error.code() == guard.code() && by == Some(guard.id());
+    let found = || format!("expected the refusal of {guard:?}, found {error} by {by:?}");
+    ensure(own && error.message == guard.sentence(), found())
 }
 
 /// When `when` is done to the world, then it is accepted; gives the world after it.

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aiws::canonical::{digest_of, from_value, to_value};
+use aiws::canonical::{digest_of, from_value};
 use aiws::decimal::{Dec, DecPlus, Ms, U64};
 use aiws::digest::{Digest, sha256};
 use aiws::id::Id;
@@ -265,7 +265,10 @@ fn seal(
             version: U64(CODEC_VERSION),
         },
     };
-    let read: Event = from_value(&to_value(&event).expect("a value")).expect("an event");
+    let bytes = aiws::canonical::bytes_of(&event).expect("canonical bytes");
+    let value = aiws::strict::parse_with_limit(&bytes, aiws::limits::MAX_EVENT_BYTES)
+        .expect("what is decided can be parsed");
+    let read: Event = from_value(&value).expect("what is decided can be read back");
     assert_eq!(read, event, "an event is what its canonical form says");
     event
 }

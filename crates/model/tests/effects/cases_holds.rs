@@ -96,6 +96,23 @@ pub const PLACE: &[Case] = &[
             },
         )
     }),
+    // The proposal fits a list; with the effect that the ledger knows to be uncertain it does not.
+    Case(Guard::HoldShape, || {
+        let blocker = |number: usize| Blocker {
+            kind: HoldReason::Operator,
+            subject_id: id(&format!("s{number}")),
+            evidence: Vec::new(),
+        };
+        let blockers = (0..aiws::limits::MAX_LIST_ITEMS).map(blocker).collect();
+        place(
+            Bench::free_unknown(),
+            Who::Human,
+            HoldProposal {
+                blockers,
+                ..hold("h", HoldReason::Operator)
+            },
+        )
+    }),
     Case(Guard::HoldStopKnown, || {
         place(
             Bench::free_admitted(),

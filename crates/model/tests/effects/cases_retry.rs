@@ -80,4 +80,20 @@ pub const RETRY: &[Case] = &[
         );
         retry(&bench, "at-3", 10)
     }),
+    // No list of a record would hold the next attempt; its boundary could never be written.
+    Case(Guard::AttemptsLeft, || {
+        let mut bench = Bench::free_returned();
+        let contract = Contract {
+            max_attempts: aiws::decimal::DecPlus::new(dec(1_000_000)).expect("positive"),
+            ..(*bench.run.contract).clone()
+        };
+        bench.run.contract = contract.into();
+        let free = id::<aiws::id::OperationId>("op-free");
+        let operation = bench.run.operations.get(&free).expect("an operation");
+        let mut operation = operation.clone();
+        let last = operation.attempts[0].clone();
+        operation.attempts = vec![last; aiws::limits::MAX_LIST_ITEMS];
+        bench.run.operations.insert_mut(free, operation);
+        retry(&bench, "at-2", 10)
+    }),
 ];

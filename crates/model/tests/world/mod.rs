@@ -333,7 +333,18 @@ pub fn link(
         },
     };
     let hash = aiws::canonical::digest_of(&event).expect("an event has canonical bytes");
+    reads_back(&event);
     (event, hash)
+}
+
+/// Whatever is decided can be read again: from its canonical bytes, within the bound of an event, comes the event.
+pub fn reads_back(event: &Event) {
+    let bytes = aiws::canonical::bytes_of(event).expect("an event has canonical bytes");
+    let value = aiws::strict::parse_with_limit(&bytes, aiws::limits::MAX_EVENT_BYTES)
+        .expect("what is decided can be parsed");
+    let read: Event =
+        aiws::canonical::from_value(&value).expect("what is decided can be read back");
+    assert_eq!(&read, event, "an event is what its canonical bytes say");
 }
 
 /// The fingerprint of the n-th claim token.
