@@ -33,6 +33,8 @@ pub(super) struct Writer {
     flush_interval: Duration,
     last_flush: Instant,
     flusher: Flusher,
+    /// The replies of the appends that are being committed; kept over a panic, so that they come after the recovery.
+    owed: Vec<Owed>,
 }
 
 /// The thread that writes the index, one job at a time.
@@ -57,6 +59,7 @@ impl Writer {
             flush_interval: Duration::from_millis(options.flush_interval_ms),
             last_flush: Instant::now(),
             flusher: Flusher::start()?,
+            owed: Vec::new(),
         })
     }
 
@@ -66,27 +69,29 @@ impl Writer {
         loop {
             let waited =
                 drain.next_batch_timeout(self.batch_max, &mut messages, self.flush_interval);
-            let served = catch_unwind(AssertUnwindSafe(|| {
-                self.take_flushed(false);
-                self.serve(&mut messages);
-                self.flush_if_due();
-            }));
-            if served.is_err() {
-                messages.clear();
-                self.recover();
+            self.guarded(|writer| writer.take_flushed(false));
+            messages.reverse();
+            // Each round takes at least one message, also when it ends in a panic.
+            while !messages.is_empty() {
+                self.guarded(|writer| writer.serve(&mut messages));
             }
+            self.guarded(Self::flush_if_due);
             if waited == Wait::Closed {
                 break;
             }
         }
-        self.take_flushed(true);
+        self.guarded(|writer| writer.take_flushed(true));
         self.flusher.stop();
         self.ledger.close()
     }
 
-    /// After a panic outside the ledger's own commits (T-54): as after a storage error, the log is opened again and
-    /// folded. What was being served then has its answer already: whatever drops a reply answers it.
-    fn recover(&mut self) {
+    /// Does some work; after a panic in it, outside the ledger's own commits, the log is opened again and folded, as
+    /// after a storage error (T-54). Only then the replies that are still owed are given: whoever is told that its
+    /// append is in doubt and looks for it sees what the recovery saw.
+    fn guarded(&mut self, work: impl FnOnce(&mut Self)) {
+        if catch_unwind(AssertUnwindSafe(|| work(self))).is_ok() {
+            return;
+        }
         tracing::error!("the journal's writer panicked; opening the log again");
         let recovered = catch_unwind(AssertUnwindSafe(|| {
             self.take_flushed(true);
@@ -96,21 +101,23 @@ impl Writer {
             self.ledger.give_up();
         }
         self.publish();
+        self.owed.clear();
     }
 
-    /// Appends in a row are one commit; what stands between them keeps its place.
+    /// Serves messages, of which the last comes first. Appends in a row are one commit; what stands between them keeps
+    /// its place.
     fn serve(&mut self, messages: &mut Vec<Message>) {
-        let (mut appends, mut replies) = (Vec::new(), Vec::new());
-        for message in messages.drain(..) {
+        let mut appends = Vec::new();
+        while let Some(message) = messages.pop() {
             let other = match message {
                 Message::Append(append, reply) => {
-                    replies.push(Owed::new(&append, reply));
+                    self.owed.push(Owed::new(&append, reply));
                     appends.push(append);
                     continue;
                 }
                 other => other,
             };
-            self.commit(&mut appends, &mut replies);
+            self.commit(&mut appends);
             match other {
                 Message::Append(..) => {}
                 Message::Release(stream) => {
@@ -128,17 +135,17 @@ impl Writer {
                 }
             }
         }
-        self.commit(&mut appends, &mut replies);
+        self.commit(&mut appends);
     }
 
-    fn commit(&mut self, appends: &mut Vec<Append>, replies: &mut Vec<Owed>) {
+    fn commit(&mut self, appends: &mut Vec<Append>) {
         if appends.is_empty() {
             return;
         }
         let answers = self.ledger.commit(appends, self.clock.now_ms());
         self.publish();
         appends.clear();
-        for (reply, answer) in replies.drain(..).zip(answers) {
+        for (reply, answer) in self.owed.drain(..).zip(answers) {
             reply.answer(answer);
         }
     }
