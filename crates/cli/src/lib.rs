@@ -7,6 +7,7 @@ pub mod authority;
 pub mod coding;
 pub mod decider;
 pub mod exit;
+pub mod files;
 pub mod limits;
 pub mod notes;
 pub mod prompt;

@@ -18,6 +18,11 @@ pub const COMMAND_BYTES: usize = 16 << 10;
 pub const TRANSCRIPT_BYTES: u64 = 1 << 20;
 /// Most bytes of a usage file: it holds one number.
 pub const USAGE_BYTES: u64 = 128;
+/// Most digits of a usage: no agent run costs more, and a run's sum stays far below what an account can hold.
+pub const USAGE_DIGITS: usize = 18;
+/// Longest time for one git call, in seconds: listing and adding the largest trees takes minutes, and a call that
+/// waits for a pipe in an agent's tree would never end.
+pub const GIT_SECONDS: u64 = 900;
 /// Most bytes of an evidence file that a person hands in.
 pub const EVIDENCE_BYTES: u64 = 1 << 20;
 /// Most corrections: each one is three nodes of the graph, which is fixed before the run begins.

@@ -395,45 +395,6 @@ fn fold(journal: &Journal, subject: &Subject) -> Result<(RunState, Vec<Sealed>),
     Ok((state, events))
 }
 
-/// Reads a file of at most `bound` bytes.
-///
-/// # Errors
-///
-/// The given code, naming the path and what is wrong.
-pub fn read_bounded(path: &Path, bound: u64, code: Code) -> Result<Vec<u8>, Error> {
-    use std::io::Read;
-    let failed = |error: &std::io::Error| {
-        Error::new(
-            code,
-            format!("expected a readable file, {}: {error}", path.display()),
-        )
-    };
-    let file = std::fs::File::open(path).map_err(|error| failed(&error))?;
-    if !file.metadata().map_err(|error| failed(&error))?.is_file() {
-        return Err(Error::new(
-            code,
-            format!(
-                "expected a regular file, found something else at {}",
-                path.display()
-            ),
-        ));
-    }
-    let mut bytes = Vec::new();
-    file.take(bound + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| failed(&error))?;
-    if bytes.len() as u64 > bound {
-        return Err(Error::new(
-            code,
-            format!(
-                "expected at most {bound} bytes, found more in {}",
-                path.display()
-            ),
-        ));
-    }
-    Ok(bytes)
-}
-
 /// Writes a file for the owner's eyes; it must not be there yet unless `replace` says so.
 ///
 /// # Errors

@@ -167,7 +167,7 @@ impl Hand {
             &self.call.node_id,
             self.call.attempt_number,
         );
-        remove(&files.0)?;
+        remove(&files.folder)?;
         private_dir(&files.output())?;
         let mut process = Process::new(self.payload_text("/command")?, directory);
         process.pass = ALWAYS
@@ -202,14 +202,14 @@ impl Hand {
         say("ATTEMPT_ID", self.call.attempt_id.as_str());
         say("OUTPUT_DIR", text(&files.output())?);
         say("USAGE_FILE", text(&files.usage())?);
-        let task = files.0.join("task.md");
+        let task = files.folder.join("task.md");
         write_private(
             &task,
             format!("{}\n", self.job.task.trim_end()).as_bytes(),
             true,
         )?;
         say("TASK_FILE", text(&task)?);
-        let inputs = files.0.join("inputs");
+        let inputs = files.folder.join("inputs");
         private_dir(&inputs)?;
         say("INPUTS_DIR", text(&inputs)?);
         for input in &self.call.inputs {
@@ -217,7 +217,7 @@ impl Hand {
         }
         for (variable, name) in [("PLAN_FILE", PLAN_FILE), ("FEEDBACK_FILE", CHECK_FILE)] {
             if let Some(bytes) = self.input(name) {
-                let path = files.0.join(if variable == "PLAN_FILE" {
+                let path = files.folder.join(if variable == "PLAN_FILE" {
                     "plan.md"
                 } else {
                     "feedback.txt"

@@ -15,39 +15,52 @@ use super::contract::Job;
 use super::graph::Stage;
 use super::outcome::{CHECK_FILE, Ended, Outcome, PATCH_FILE, PLAN_FILE, TRANSCRIPT_FILE};
 use super::workspace::Workspace;
+use crate::files::read_left;
 use crate::limits;
-use crate::store::read_bounded;
 
 /// The files of one attempt beside its tree: `attempts/<node>-<number>/`.
 #[derive(Clone, Debug)]
-pub struct AttemptFiles(pub(super) PathBuf);
+pub struct AttemptFiles {
+    /// Where everything of the run stands.
+    root: PathBuf,
+    /// The attempt's own folder below it.
+    pub(super) folder: PathBuf,
+}
 
 impl AttemptFiles {
     /// The files of an attempt; nothing is touched yet.
     #[must_use]
     pub fn of(workspace: &Workspace, node: &NodeId, number: u64) -> Self {
-        Self(
-            workspace
-                .root()
-                .join("attempts")
-                .join(format!("{node}-{number}")),
-        )
+        let root = workspace.root().to_owned();
+        let folder = root.join("attempts").join(format!("{node}-{number}"));
+        Self { root, folder }
     }
 
     /// What the process wrote, as it comes.
     #[must_use]
     pub fn transcript(&self) -> PathBuf {
-        self.0.join("transcript.txt")
+        self.folder.join("transcript.txt")
+    }
+
+    /// The bytes of the transcript.
+    ///
+    /// # Errors
+    ///
+    /// `STORE_IO` when there is none, or it is no plain file any more.
+    pub fn transcript_bytes(&self) -> Result<Vec<u8>, Error> {
+        // The process writes at most the bound and a note.
+        let bound = limits::TRANSCRIPT_BYTES + 4_096;
+        read_left(&self.root, &self.transcript(), bound, Code::StoreIo)
     }
 
     /// Where the plan stage writes `plan.md`.
     #[must_use]
     pub fn output(&self) -> PathBuf {
-        self.0.join("output")
+        self.folder.join("output")
     }
 
     pub(super) fn usage(&self) -> PathBuf {
-        self.0.join("usage")
+        self.folder.join("usage")
     }
 }
 
@@ -119,12 +132,8 @@ pub(super) fn put(
 }
 
 pub(super) fn transcript(files: &AttemptFiles) -> String {
-    // The process writes at most the bound; a transcript that cannot be read says so instead of failing the work.
-    match read_bounded(
-        &files.transcript(),
-        limits::TRANSCRIPT_BYTES + 4_096,
-        Code::StoreIo,
-    ) {
+    // A transcript that cannot be read says so instead of failing the work.
+    match files.transcript_bytes() {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) => format!("[the transcript cannot be read: {}]\n", error.message),
     }
@@ -136,7 +145,8 @@ pub(super) fn usage(files: &AttemptFiles) -> (Dec, Option<String>) {
     if std::fs::symlink_metadata(files.usage()).is_err() {
         return (one, None);
     }
-    let read = read_bounded(
+    let read = read_left(
+        &files.root,
         &files.usage(),
         limits::USAGE_BYTES,
         Code::EvidenceUnreadable,
@@ -144,12 +154,19 @@ pub(super) fn usage(files: &AttemptFiles) -> (Dec, Option<String>) {
     let number = read
         .ok()
         .and_then(|bytes| String::from_utf8(bytes).ok())
-        .and_then(|text| text.trim().parse().ok());
+        .and_then(|text| {
+            let digits = text.trim();
+            // More would not be a cost, and sums of it have to stay in what an account can hold.
+            (digits.len() <= limits::USAGE_DIGITS).then(|| digits.parse().ok())?
+        });
     match number {
         Some(number) => (number, None),
         None => (
             one,
-            Some("the usage file holds no plain number; 1 unit is charged".to_owned()),
+            Some(format!(
+                "the usage file holds no plain number of at most {} digits; 1 unit is charged",
+                limits::USAGE_DIGITS
+            )),
         ),
     }
 }
@@ -165,7 +182,12 @@ pub(super) fn plan(files: &AttemptFiles) -> Result<Vec<u8>, Error> {
     if std::fs::symlink_metadata(&path).is_err() {
         return Err(unusable("there is none"));
     }
-    let plan = read_bounded(&path, limits::PLAN_BYTES, Code::EvidenceUnreadable)?;
+    let plan = read_left(
+        &files.root,
+        &path,
+        limits::PLAN_BYTES,
+        Code::EvidenceUnreadable,
+    )?;
     match std::str::from_utf8(&plan) {
         Ok(text) if text.trim().is_empty() => Err(unusable("it is empty")),
         Ok(_) => Ok(plan),
@@ -179,7 +201,11 @@ mod tests {
 
     fn files() -> (tempfile::TempDir, AttemptFiles) {
         let dir = tempfile::TempDir::new().unwrap();
-        let files = AttemptFiles(dir.path().to_owned());
+        let files = AttemptFiles {
+            root: dir.path().to_owned(),
+            folder: dir.path().join("attempt"),
+        };
+        std::fs::create_dir(&files.folder).unwrap();
         std::fs::create_dir(files.output()).unwrap();
         (dir, files)
     }
@@ -194,6 +220,8 @@ mod tests {
             ("-1", 1, true),
             ("1.5", 1, true),
             ("", 1, true),
+            ("999999999999999999", 999_999_999_999_999_999, false),
+            ("1000000000000000000", 1, true),
         ] {
             std::fs::write(files.usage(), text).unwrap();
             let (actual, note) = usage(&files);
@@ -216,5 +244,33 @@ mod tests {
         }
         std::fs::write(&path, "# Plan\n").unwrap();
         assert_eq!(plan(&files).unwrap(), b"# Plan\n");
+    }
+
+    /// What an agent puts in the place of a file is not waited for, and a link out of its folder is not followed.
+    #[test]
+    fn only_a_plain_file_of_its_own_is_taken_from_an_agent() {
+        use rustix::fs::{CWD, Mode, mkfifoat};
+        let (dir, files) = files();
+        let victim = dir.path().join("victim");
+        std::fs::write(&victim, "secret").unwrap();
+        for path in [
+            files.output().join(PLAN_FILE),
+            files.usage(),
+            files.transcript(),
+        ] {
+            mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
+        }
+        assert!(plan(&files).unwrap_err().message.contains("regular file"));
+        assert!(usage(&files).1.is_some());
+        assert!(transcript(&files).contains("regular file"));
+        let path = files.output().join(PLAN_FILE);
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(&victim, &path).unwrap();
+        assert!(plan(&files).unwrap_err().message.contains("symbolic link"));
+        std::fs::remove_dir_all(files.output()).unwrap();
+        std::fs::create_dir(dir.path().join("elsewhere")).unwrap();
+        std::fs::write(dir.path().join("elsewhere").join(PLAN_FILE), "secret").unwrap();
+        std::os::unix::fs::symlink("../elsewhere", files.output()).unwrap();
+        assert!(plan(&files).is_err());
     }
 }

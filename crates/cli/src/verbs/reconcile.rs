@@ -13,12 +13,13 @@ use super::{Call, block_on, print};
 use crate::args::Reconcile as Args;
 use crate::coding::program::Driven;
 use crate::exit::Exit;
+use crate::files::read_bounded;
 use crate::limits::{EVIDENCE_BYTES, RETENTION_MS};
 use crate::render::json;
 use crate::render::page::short;
 use crate::render::rows::is_uncertain;
 use crate::session::{Session, login, named, now_ms};
-use crate::store::{self, Reader, orphaned, read_bounded};
+use crate::store::{self, Reader, orphaned};
 
 /// The attempt that is meant.
 struct Meant {

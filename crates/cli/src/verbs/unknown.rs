@@ -11,11 +11,11 @@ use crate::args::Unknown as Args;
 use crate::coding::attempt::AttemptFiles;
 use crate::coding::workspace::Workspace;
 use crate::exit::Exit;
-use crate::limits::{LISTED_FILES, TAIL_LINES, TRANSCRIPT_BYTES};
+use crate::limits::{LISTED_FILES, TAIL_LINES};
 use crate::render::page::short;
 use crate::render::rows::is_uncertain;
 use crate::render::{escape, json};
-use crate::store::{Reader, Run, orphaned, read_bounded};
+use crate::store::{Reader, orphaned};
 
 /// An uncertain attempt with what there is to look at.
 struct Finding {
@@ -78,14 +78,7 @@ fn look(reader: &Reader, run: &Run, attempt: &Attempt) -> Finding {
         .as_ref()
         .zip(number)
         .map(|(node, number)| AttemptFiles::of(&workspace, node, number as u64 + 1));
-    let output = files.and_then(|files| {
-        read_bounded(
-            &files.transcript(),
-            TRANSCRIPT_BYTES + 4_096,
-            aiws::error::Code::StoreIo,
-        )
-        .ok()
-    });
+    let output = files.and_then(|files| files.transcript_bytes().ok());
     let command = operation
         .and_then(|operation| operation.action.pointer("/payload/command"))
         .and_then(Value::as_str);
