@@ -279,9 +279,6 @@ impl Hand {
     }
 
     fn check_report(&self, files: &AttemptFiles, ended: Ended) -> Result<EffectReport, Error> {
-        if let Stage::Check(number) = self.stage {
-            self.workspace.discard(&format!("check-{number}"))?;
-        }
         let producer = self
             .call
             .inputs
@@ -307,6 +304,10 @@ impl Hand {
             artifacts,
         }
         .to_value()?;
+        if let Stage::Check(number) = self.stage {
+            // The check is over and its word is kept. A tree that stays is removed before the next one is built.
+            drop(self.workspace.discard(&format!("check-{number}")));
+        }
         Ok(EffectReport {
             outcome: EffectOutcome::Applied { actual: Dec::ZERO },
             evidence,

@@ -355,19 +355,44 @@ pub fn private_dir(dir: &Path) -> Result<(), Error> {
         .map_err(|error| io(dir, &error))
 }
 
-/// Removes whatever stands at a path; a path where nothing stands is fine. Symlinks are removed, not followed.
+/// Removes whatever stands at a path; a path where nothing stands is fine. Symlinks are removed, not followed. A
+/// directory that its owner cannot write, as caches of packages often are, is made writable first.
 ///
 /// # Errors
 ///
 /// `STORE_IO` with the system's message.
 pub fn remove(path: &Path) -> Result<(), Error> {
     let removed = match fs::symlink_metadata(path) {
-        Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),
+        Ok(meta) if meta.is_dir() => match fs::remove_dir_all(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                unlock(path).and_then(|()| fs::remove_dir_all(path))
+            }
+            removed => removed,
+        },
         Ok(_) => fs::remove_file(path),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     };
     removed.map_err(|error| io(path, &error))
+}
+
+/// Lets the owner enter, read and write a directory and all below it, from the top down; links are not followed.
+fn unlock(dir: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut open = vec![dir.to_owned()];
+    while let Some(dir) = open.pop() {
+        let mode = fs::symlink_metadata(&dir)?.permissions().mode();
+        if mode & 0o700 != 0o700 {
+            fs::set_permissions(&dir, fs::Permissions::from_mode(mode | 0o700))?;
+        }
+        for entry in fs::read_dir(&dir)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                open.push(entry.path());
+            }
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn io(path: &Path, error: &std::io::Error) -> Error {

@@ -267,3 +267,30 @@ fn a_store_inside_the_work_tree_is_refused() {
         .require_outside(&world.dir.path().join("store"))
         .unwrap();
 }
+
+/// The root of a machine may remove everything, so the permissions themselves are looked at.
+#[test]
+fn a_directory_that_cannot_be_written_is_made_removable_without_following_links() {
+    let dir = TempDir::new().unwrap();
+    let (tree, victim) = (dir.path().join("tree"), dir.path().join("victim"));
+    fs::create_dir_all(tree.join("cache/inner")).unwrap();
+    fs::create_dir(&victim).unwrap();
+    fs::write(tree.join("cache/inner/file"), "x").unwrap();
+    symlink(&victim, tree.join("cache/link")).unwrap();
+    let mode = |path: &Path| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
+    for (path, bits) in [
+        (tree.join("cache/inner"), 0o000),
+        (tree.join("cache"), 0o555),
+        (victim.clone(), 0o500),
+    ] {
+        fs::set_permissions(path, fs::Permissions::from_mode(bits)).unwrap();
+    }
+    super::unlock(&tree).unwrap();
+    assert_eq!(
+        [mode(&tree.join("cache")), mode(&tree.join("cache/inner"))],
+        [0o755, 0o700]
+    );
+    assert_eq!(mode(&victim), 0o500, "a link was followed");
+    super::remove(&tree).unwrap();
+    assert!(!tree.exists() && victim.exists());
+}
