@@ -33,8 +33,12 @@ pub const ENV_NAMES: usize = 64;
 pub const TIMEOUT_SECONDS: u64 = 86_400;
 /// Time for one agent run or check unless `--timeout` says otherwise, in seconds.
 pub const DEFAULT_TIMEOUT_SECONDS: u64 = 1_800;
-/// How often one operation is tried when its agent says that it did nothing.
-pub const MAX_ATTEMPTS: u64 = 3;
+/// How often one operation is tried in all: a check that was lost with the engine runs again, and a tree that could
+/// not be built is built again. More kills during one piece of work than this are not an accident.
+pub const MAX_ATTEMPTS: u64 = 16;
+/// How often the agent is started for one operation: two tries more when it says that it did nothing (exit 75), or a
+/// person says so.
+pub const AGENT_STARTS: usize = 3;
 /// How long after its start a run may begin new work, in milliseconds: thirty days, so that a plan can wait
 /// for a person over a holiday.
 pub const DEADLINE_MS: u64 = 30 * 86_400_000;

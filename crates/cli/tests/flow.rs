@@ -189,10 +189,16 @@ fn exit_75_is_tried_again_within_the_attempts() {
 
 #[test]
 fn an_agent_that_never_does_anything_is_held_after_its_attempts() {
-    let world = World::new("exit 75");
+    let world = World::new("echo \"start $PRAXIS_STAGE o a\" >> RECORD; exit 75");
     let ran = called(&mut world.code(APPROVED));
     assert_eq!(ran.exit, Some(3), "{}{}", ran.out, ran.err);
     held(&world, "ATTEMPT_LIMIT");
+    assert_eq!(world.starts().len(), 3, "two tries more, and no other");
+    let page = world.verb(&["show"]).out;
+    assert!(
+        page.contains("3 times it said that it did nothing"),
+        "{page}"
+    );
     assert_eq!(text(&world.json(&["show"]), "/spend/spent"), "0");
 }
 

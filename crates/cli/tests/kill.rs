@@ -94,6 +94,30 @@ fn a_kill_at_any_event_changes_nothing_but_time() {
     assert!(asked > 0, "no kill left an agent run in doubt");
 }
 
+/// A check that was lost with the engine runs again, more often than an agent that does nothing would be started: here
+/// the check itself kills the engine, four times.
+#[test]
+fn a_check_that_is_lost_again_and_again_does_not_end_the_run() {
+    let world = World::new(AGENT);
+    let check = format!(
+        "printf x >> {0}; test $(wc -c < {0}) -gt 4 || kill -9 $PPID; true",
+        world.record.with_file_name("checked").display()
+    );
+    let mut code = world.praxis();
+    code.args(["code", "--task", "t", "--approve-as", "tester", "--repo"])
+        .arg(&world.repo)
+        .args(["--check", &check, "--agent"])
+        .arg(format!("sh {}", world.agent.display()));
+    assert_eq!(called(&mut code).signal, Some(9));
+    for _ in 0..3 {
+        let killed = world.verb(&["resume", "--approve-as", "tester"]);
+        assert_eq!(killed.signal, Some(9), "{}{}", killed.out, killed.err);
+    }
+    let ended = world.verb(&["resume", "--approve-as", "tester"]);
+    assert_eq!(ended.exit, Some(0), "{}{}", ended.out, ended.err);
+    assert_eq!(world.stages(), ["plan", "implement"]);
+}
+
 /// Kills at one point, resumes to the end, compares; returns what it took.
 fn killed_at(line: &str, wanted: &End, spent: &str) -> String {
     let point = line.split(' ').next().unwrap();

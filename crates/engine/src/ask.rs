@@ -65,6 +65,10 @@ async fn answer(
         let ctx = context(&core, state, mission, node);
         match step {
             Step::Conclude { .. } => program.conclude(&ctx).map(Planned::Conclusion),
+            Step::Retry { .. } => match program.gives_up(&ctx)? {
+                true => program.conclude(&ctx).map(Planned::Conclusion),
+                false => Ok(Planned::Retry),
+            },
             _ => program.effect(&ctx).map(Planned::Effect),
         }
     });

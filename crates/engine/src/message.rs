@@ -142,6 +142,8 @@ pub(crate) enum Planned {
     Effect(EffectPlan),
     /// What follows for a node.
     Conclusion(Conclusion),
+    /// Another try of the node's operation.
+    Retry,
 }
 
 /// What a mission's owner is sent.

@@ -41,6 +41,17 @@ pub trait Program: Send + Sync {
     ///
     /// As for [`effect`](Program::effect).
     fn conclude(&self, ctx: &NodeContext) -> Result<Conclusion, Error>;
+
+    /// Whether the node is rather concluded than its operation tried again, although the contract has attempts left.
+    /// Asked before every further try; never, unless a program says otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As for [`effect`](Program::effect).
+    fn gives_up(&self, ctx: &NodeContext) -> Result<bool, Error> {
+        let _ = ctx;
+        Ok(false)
+    }
 }
 
 /// What a program sees.

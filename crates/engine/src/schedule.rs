@@ -110,6 +110,7 @@ impl RunOwner {
         let done = match answer {
             Ok(Planned::Effect(effect)) => self.with_effect(&state, &step, effect).await,
             Ok(Planned::Conclusion(conclusion)) => self.with_conclusion(&step, conclusion).await,
+            Ok(Planned::Retry) => self.retry(&step).await,
             Err(error) => Err(error),
         };
         if let Err(error) = done {
@@ -209,10 +210,12 @@ impl RunOwner {
                     .await
             }
             Step::Retry { operation_id } => {
-                let retry = Intent::RetryOperation {
-                    operation_id: operation_id.clone(),
-                };
-                self.own(CLASS_SCHEDULER, retry).await.map(drop)
+                let operation = state.operations.get(operation_id);
+                match operation.and_then(|operation| operation.node_id.clone()) {
+                    Some(node_id) => self.ask_program(state, step, &node_id, myself),
+                    None => self.retry(step).await?,
+                }
+                Ok(())
             }
             Step::SettleLostRead { attempt_id } => self.settle_lost_read(state, attempt_id).await,
             Step::CompleteRun => {

@@ -80,7 +80,7 @@ struct Hand {
 
 async fn run(coding: Arc<Coding>, call: EffectCall, kind: Kind) -> EffectReport {
     let Some((job, stage)) = coding.known(&call.mission_id).zip(Stage::of(&call.node_id)) else {
-        return not_started("the run's job is not known to this engine", Vec::new());
+        return not_started("the run's job is not known to this engine");
     };
     let workspace = coding.workspace(&job);
     let hand = Arc::new(Hand {
@@ -91,17 +91,16 @@ async fn run(coding: Arc<Coding>, call: EffectCall, kind: Kind) -> EffectReport 
     });
     let prepared = match blocking(&hand, |hand| hand.prepare()).await {
         Ok(prepared) => prepared,
-        Err(error) => {
-            let report = not_started(&error.to_string(), Vec::new());
-            coding.wait_out(error).await;
-            return report;
-        }
+        Err(error) => return troubled(&coding, error).await,
     };
     let files = prepared.files;
     let ended = match prepared.process.run().await {
         Ok(finished) => ended(&finished),
         // The one error of a process says that it was not started.
-        Err(error) => return not_started(&error.to_string(), Vec::new()),
+        Err(error) => {
+            let message = format!("the command could not be started: {error}");
+            return troubled(&coding, Error::new(Code::StoreIo, message)).await;
+        }
     };
     let Some(ended) = ended else {
         return uncertain("it was started, and the system did not say how it ended");
@@ -140,11 +139,18 @@ async fn blocking<T: Send + 'static>(
     })
 }
 
-fn not_started(why: &str, artifacts: Vec<Artifact>) -> EffectReport {
+/// Nothing was started, and another try would meet the same: the program stops before it is made.
+async fn troubled(coding: &Coding, error: Error) -> EffectReport {
+    let report = not_started(&error.to_string());
+    coding.wait_out(error).await;
+    report
+}
+
+fn not_started(why: &str) -> EffectReport {
     let outcome = Outcome {
         ended: Ended::NotStarted,
         failure: Some(why.to_owned()),
-        artifacts,
+        artifacts: Vec::new(),
     };
     EffectReport {
         outcome: EffectOutcome::NotApplied,

@@ -13,4 +13,5 @@ pub mod pending;
 pub mod program;
 pub mod publish;
 pub mod source;
+mod tries;
 pub mod workspace;

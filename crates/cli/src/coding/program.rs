@@ -28,7 +28,9 @@ use super::contract::Job;
 use super::graph::Stage;
 use super::outcome::{CHECK_FILE, Outcome, PATCH_FILE, PLAN_FILE, TRANSCRIPT_FILE, counts};
 use super::pending::{current, current_approval, digest_in, inputs_of, is_about, kept, next_id};
+use super::tries::Tries;
 use super::workspace::Workspace;
+use crate::limits::AGENT_STARTS;
 
 /// Which runs an engine drives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,6 +176,12 @@ impl Program for Coding {
         }
     }
 
+    /// The contract's attempts are there for lost checks and trees that could not be built. An agent that does nothing
+    /// is not started as often.
+    fn gives_up(&self, ctx: &NodeContext) -> Result<bool, Error> {
+        Ok(stage(&ctx.node.id)?.agent().is_some() && Tries::of(ctx).starts() >= AGENT_STARTS)
+    }
+
     fn conclude(&self, ctx: &NodeContext) -> Result<Conclusion, Error> {
         let inputs = inputs_of(&ctx.state, &ctx.node.id);
         match stage(&ctx.node.id)? {
@@ -281,16 +289,9 @@ fn carried(stage: Stage) -> Vec<&'static str> {
     }
 }
 
-/// Every attempt is confirmed not to have been applied and none is left: a person has to look.
+/// Every attempt is confirmed not to have been applied and there will be no other: a person has to look.
 fn exhausted(ctx: &NodeContext, job: &Job) -> Result<Conclusion, Error> {
-    let tried = ctx
-        .operation
-        .as_ref()
-        .map_or(0, |operation| operation.attempts.len());
-    let failure = format!(
-        "the agent did nothing in {tried} of {} attempts",
-        job_attempts(ctx)
-    );
+    let failure = Tries::of(ctx).sentence();
     let mut boundary = boundary(
         ctx,
         OutcomeStatus::Blocked,
@@ -302,10 +303,6 @@ fn exhausted(ctx: &NodeContext, job: &Job) -> Result<Conclusion, Error> {
     );
     boundary.hold = Some(hold(ctx, job, HoldReason::AttemptLimit)?);
     Ok(Conclusion::Boundary(boundary))
-}
-
-fn job_attempts(ctx: &NodeContext) -> String {
-    ctx.state.contract.max_attempts.get().to_string()
 }
 
 /// The node rests on the verification that [`verification`] proposes; the engine asks once it is there.
