@@ -261,9 +261,9 @@ fn approved<'a>(
     Ok(Some(approval))
 }
 
-/// The approval that an operation rests on once its own has lapsed: a current one of the same action that no other
-/// operation uses. Without it an operation whose approval ran out could never be tried, however often a human
-/// approved the same action again. An admission names its approval itself and gets no other.
+/// The approval that an operation rests on once its own has lapsed: one that it used before, or a new one of the
+/// same action. Without it an operation whose approval ran out could never be tried, however often a human approved
+/// the same action again. An admission names its approval itself and gets no other.
 fn renewed<'a>(
     state: &'a RunState,
     facts: &Facts,
@@ -271,26 +271,48 @@ fn renewed<'a>(
     id: &ApprovalId,
     fingerprint: Digest,
 ) -> Option<&'a ApprovalId> {
-    let now_ms = facts.now_ms;
     let admitted = state.operations.contains_key(wanted.operation_id);
-    let lapsed = state
-        .approvals
-        .get(id)
-        .is_some_and(|own| !is_in_force(own, now_ms));
+    let own = state.approvals.get(id)?;
+    if !admitted || is_in_force(own, facts.now_ms) {
+        return None;
+    }
+    let mut all = state.approvals.values();
     let usable = |approval: &&Approval| {
-        is_in_force(approval, now_ms)
+        is_in_force(approval, facts.now_ms)
             && approval.fingerprint == fingerprint
-            && approval
-                .operation_id
-                .as_ref()
-                .is_none_or(|bound| bound == wanted.operation_id)
+            && serves(state, approval, id, wanted.operation_id)
     };
-    let other = state
+    all.find(usable).map(|approval| &approval.approval_id)
+}
+
+/// Whether an approval is this operation's: it is the one that the operation named, it is bound to it, or it belongs
+/// to nobody and was given after every approval of the operation had lapsed. One that was given before that was
+/// given for something else, and an approval that a human withdrew must not be replaced by it (T-80, FV-APR.3).
+pub(crate) fn serves(
+    state: &RunState,
+    approval: &Approval,
+    named: &ApprovalId,
+    operation: &OperationId,
+) -> bool {
+    let bound = approval.operation_id.as_ref();
+    if bound.is_some() || approval.approval_id == *named {
+        return bound.is_none_or(|bound| bound == operation);
+    }
+    let mut own = state
         .approvals
         .values()
-        .filter(|_| admitted && lapsed)
-        .find(usable);
-    other.map(|approval| &approval.approval_id)
+        .filter(|own| own.approval_id == *named || own.operation_id.as_ref() == Some(operation));
+    own.all(|own| is_given_after(state, approval, own))
+}
+
+/// Whether an approval was given once another one had been withdrawn or had expired.
+fn is_given_after(state: &RunState, approval: &Approval, lapsed: &Approval) -> bool {
+    let life = |id: &ApprovalId| state.approval_lives.get(id);
+    let revoked = life(&lapsed.approval_id).and_then(|life| life.revoked);
+    match revoked {
+        Some(revoked) => life(&approval.approval_id).is_some_and(|life| life.given > revoked),
+        None => lapsed.expires_at_ms.reached(approval.granted_at_ms.get()),
+    }
 }
 
 /// Given, not withdrawn, and not expired at this UTC time in milliseconds (FV-APR.3).

@@ -39,12 +39,12 @@ pub(super) fn transition(
             actual,
             evidence,
         } => work::attempt_moved(state, attempt_id, *from, *to, *actual, evidence),
-        T::ApprovalRecorded { approval } => work::approval_recorded(state, approval),
+        T::ApprovalRecorded { approval } => work::approval_recorded(state, event, approval),
         T::ApprovalBound {
             approval_id,
             operation_id,
         } => work::approval_bound(state, approval_id, operation_id),
-        T::ApprovalRevoked { approval_id } => work::approval_revoked(state, approval_id),
+        T::ApprovalRevoked { approval_id } => work::approval_revoked(state, event, approval_id),
         T::AssessmentRecorded { assessment } => work::assessment_recorded(state, assessment),
         T::ConsumptionRecorded { consumption } => {
             handoffs::consumption_recorded(state, consumption)

@@ -165,6 +165,7 @@ impl RunState {
             operations: Map::default(),
             attempts: Map::default(),
             approvals: Map::default(),
+            approval_lives: Map::default(),
             verifications: Vec::new(),
             acceptances: Vec::new(),
             manifests: Map::default(),

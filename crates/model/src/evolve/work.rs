@@ -10,7 +10,8 @@ use aiws::record::{
 };
 
 use super::{IllegalEvent, free, known, same};
-use crate::run::RunState;
+use crate::event::Event;
+use crate::run::{ApprovalLife, RunState};
 
 pub(super) fn operation_admitted(
     state: &mut RunState,
@@ -127,6 +128,7 @@ pub(super) fn attempt_moved(
 
 pub(super) fn approval_recorded(
     state: &mut RunState,
+    event: &Event,
     approval: &Approval,
 ) -> Result<(), IllegalEvent> {
     free(
@@ -142,6 +144,13 @@ pub(super) fn approval_recorded(
     state
         .approvals
         .insert_mut(approval.approval_id.clone(), approval.clone());
+    let life = ApprovalLife {
+        given: event.revision.get(),
+        revoked: None,
+    };
+    state
+        .approval_lives
+        .insert_mut(approval.approval_id.clone(), life);
     Ok(())
 }
 
@@ -164,7 +173,11 @@ pub(super) fn approval_bound(
     Ok(())
 }
 
-pub(super) fn approval_revoked(state: &mut RunState, id: &ApprovalId) -> Result<(), IllegalEvent> {
+pub(super) fn approval_revoked(
+    state: &mut RunState,
+    event: &Event,
+    id: &ApprovalId,
+) -> Result<(), IllegalEvent> {
     let approval = known("the approval", id, state.approvals.get(id))?;
     same("whether the approval is revoked", false, approval.revoked)?;
     let revoked = Approval {
@@ -172,6 +185,12 @@ pub(super) fn approval_revoked(state: &mut RunState, id: &ApprovalId) -> Result<
         ..approval.clone()
     };
     state.approvals.insert_mut(id.clone(), revoked);
+    let life = *known("the approval's life", id, state.approval_lives.get(id))?;
+    let life = ApprovalLife {
+        revoked: Some(event.revision.get()),
+        ..life
+    };
+    state.approval_lives.insert_mut(id.clone(), life);
     Ok(())
 }
 

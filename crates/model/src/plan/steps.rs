@@ -12,7 +12,7 @@ use aiws::record::{
 
 use super::waits::is_in_flight;
 use super::{is_complete, is_open, is_ready};
-use crate::admission::{is_in_force, needs_approval};
+use crate::admission::{is_in_force, needs_approval, serves};
 use crate::decide::complete_run::current;
 use crate::decide::reconcile::is_uncertain;
 use crate::event::Gate;
@@ -197,15 +197,16 @@ pub(super) fn launch(state: &RunState, node: &Node, own: &NodeState) -> Option<S
 /// operation uses (T-80). Before the admission nobody knows the action, so any free approval may be meant.
 pub(super) fn lacks_approval(state: &RunState, node: &Node, own: &NodeState, now_ms: u64) -> bool {
     let operation = operations(state, own).next();
-    let named = operation.is_some_and(|operation| operation.approval_id.is_some());
-    if !named && !needs_approval(state, node) {
+    let named = operation.and_then(|operation| operation.approval_id.as_ref());
+    if named.is_none() && !needs_approval(state, node) {
         return false;
     }
-    let usable = |approval: &aiws::record::Approval| match (&approval.operation_id, operation) {
-        (None, None) => true,
-        (None, Some(operation)) => approval.fingerprint == operation.fingerprint,
-        (Some(bound), Some(operation)) => *bound == operation.operation_id,
-        (Some(_), None) => false,
+    let usable = |approval: &aiws::record::Approval| match (operation, named) {
+        (Some(operation), Some(named)) => {
+            approval.fingerprint == operation.fingerprint
+                && serves(state, approval, named, &operation.operation_id)
+        }
+        _ => approval.operation_id.is_none(),
     };
     !state
         .approvals

@@ -78,6 +78,16 @@ pub struct DeliveryState {
     pub ended_claims: Vec<(Claim, ClaimEnd)>,
 }
 
+/// Where in the stream an approval was given and withdrawn. Times can be equal; positions cannot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovalLife {
+    /// Revision of the event that gave it.
+    pub given: u64,
+    /// Revision of the event that withdrew it.
+    pub revoked: Option<u64>,
+}
+
 /// The state of one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -110,6 +120,8 @@ pub struct RunState {
     pub attempts: Map<AttemptId, Attempt>,
     /// Approvals.
     pub approvals: Map<ApprovalId, Approval>,
+    /// When each approval was given and withdrawn, by position.
+    pub approval_lives: Map<ApprovalId, ApprovalLife>,
     /// Verifications, oldest first.
     pub verifications: Vec<Assessment>,
     /// Acceptances, oldest first.

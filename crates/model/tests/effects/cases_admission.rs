@@ -220,6 +220,14 @@ fn endless_grant(deadline_ms: Option<Ms>) -> Bench {
     )
 }
 
+/// The action of `work` is approved once more, and for longer.
+fn approve_twice(bench: &mut Bench) {
+    bench.act(
+        approve_body("second", ApprovalDecision::Approved, 900_000),
+        Who::Human,
+    );
+}
+
 pub const DISPATCH: &[Case] = &[
     Case(Guard::AttemptKnown, || {
         dispatch(&Bench::free_admitted(), "free", "at-nothing")
@@ -335,6 +343,28 @@ pub const DISPATCH: &[Case] = &[
     }),
     Case(Guard::ApprovalUnexpired, || {
         dispatch_work(Bench::work_admitted(), at(500_000), |_| {})
+    }),
+    // A human approved the same action twice, for two operations; the second approval is not the first one's spare.
+    Case(Guard::ApprovalInForce, || {
+        let revoke = |bench: &mut Bench| {
+            approve_twice(bench);
+            bench.act(
+                Body::RevokeApproval(RevokeApproval {
+                    approval_id: id("yes"),
+                    run_id: id("r"),
+                    reason: "moved on".to_owned(),
+                }),
+                Who::Human,
+            );
+        };
+        dispatch_work(Bench::work_admitted(), revoke, |_| {})
+    }),
+    Case(Guard::ApprovalUnexpired, || {
+        let expire = |bench: &mut Bench| {
+            approve_twice(bench);
+            bench.now_ms = 500_000;
+        };
+        dispatch_work(Bench::work_admitted(), expire, |_| {})
     }),
     // No command can change what an operation or an approval says; these break the state itself.
     Case(Guard::ApprovalGiven, || {
