@@ -43,13 +43,14 @@ pub(super) fn decide(
         let detail = format!("acceptance {} rejected the result", body.assessment_id);
         terminal::end(
             state,
+            facts,
             Lifecycle::Rejected,
             Some(Cause {
                 code: "ACCEPTANCE_REJECTED".to_owned(),
                 detail,
             }),
             &mut outcome,
-        );
+        )?;
     }
     Ok(Decision {
         command: Body::Accept(body.clone()),

@@ -54,13 +54,14 @@ pub(super) fn decide(
         let detail = format!("approval {} was denied", body.approval_id);
         terminal::end(
             state,
+            facts,
             Lifecycle::Rejected,
             Some(Cause {
                 code: "APPROVAL_DENIED".to_owned(),
                 detail,
             }),
             &mut outcome,
-        );
+        )?;
     }
     Ok(Decision {
         command: Body::Approve(body.clone()),

@@ -329,7 +329,7 @@ fn outcome(
     if let Some(hold) = &command.hold {
         place_hold::open(state, place_hold::derive(state, hold, facts)?, &mut outcome)?;
     }
-    end(state, command, &mut outcome);
+    end(state, facts, command, &mut outcome)?;
     let result = result(facts, command, &main)?;
     Ok((outcome, result))
 }
@@ -431,7 +431,12 @@ fn excluded(state: &RunState, facts: &Facts, id: &DeliveryId) -> Option<Transiti
 
 /// FAILED and CANCELED end the run (HF-05.9), and so does a required input that was skipped (HD-04.5). A run that
 /// is being canceled ends by finishCancelRun alone.
-fn end(state: &RunState, command: &CommitBoundary, outcome: &mut Outcome) {
+fn end(
+    state: &RunState,
+    facts: &Facts,
+    command: &CommitBoundary,
+    outcome: &mut Outcome,
+) -> Result<(), Rejection> {
     let mut all = std::iter::once(&command.manifest).chain(&command.skipped);
     let ending = all.find(|manifest| {
         matches!(
@@ -440,7 +445,7 @@ fn end(state: &RunState, command: &CommitBoundary, outcome: &mut Outcome) {
         )
     });
     let Some(ending) = ending.filter(|_| state.lifecycle != Lifecycle::Canceling) else {
-        return;
+        return Ok(());
     };
     let canceled = ending.outcome.status == OutcomeStatus::Canceled;
     let to = if canceled {
@@ -448,7 +453,7 @@ fn end(state: &RunState, command: &CommitBoundary, outcome: &mut Outcome) {
     } else {
         Lifecycle::Failed
     };
-    terminal::end(state, to, ending.outcome.cause.clone(), outcome);
+    terminal::end(state, facts, to, ending.outcome.cause.clone(), outcome)
 }
 
 fn status_of(status: OutcomeStatus) -> NodeStatus {

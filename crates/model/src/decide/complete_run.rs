@@ -20,7 +20,7 @@ pub(super) fn decide(
     state: &RunState,
     _command: &Command,
     body: &CompleteRun,
-    _facts: &Facts,
+    facts: &Facts,
 ) -> Result<Decision, Rejection> {
     let graph = need(Guard::GraphPinned, state.graph.as_deref(), Default::default)?;
     nodes(state, graph)?;
@@ -35,7 +35,7 @@ pub(super) fn decide(
         Default::default,
     )?;
     let mut outcome = Outcome::default();
-    terminal::end(state, Lifecycle::Completed, None, &mut outcome);
+    terminal::end(state, facts, Lifecycle::Completed, None, &mut outcome)?;
     let result = object! { "runId": &body.run_id, "lifecycle": Lifecycle::Completed.name() };
     Ok(Decision {
         command: Body::CompleteRun(body.clone()),

@@ -3,13 +3,11 @@
 //! Invariant: no uncertain effect is left behind; prepared attempts are returned, open holds are closed as CANCELED.
 //! Called by `decide::run`; the pipeline has asked for the human.
 
-use aiws::decimal::Dec;
 use aiws::object;
-use aiws::record::{AttemptStatus, Cause, HoldDecision, HoldState, Lifecycle, SettledOutcome};
+use aiws::record::{AttemptStatus, Cause, HoldDecision, HoldState, Lifecycle};
 
 use super::pipeline::members;
 use super::resolve_hold::{Closing, close};
-use super::settle::{Said, confirm};
 use super::terminal;
 use crate::command::{Body, Command, FinishCancelRun};
 use crate::decision::{Decision, Rejection};
@@ -41,7 +39,6 @@ pub(super) fn decide(
         members(object! { "attempts": open.clone() })
     })?;
     let mut outcome = Outcome::default();
-    return_prepared(state, facts, &mut outcome)?;
     for hold in state
         .holds
         .values()
@@ -59,7 +56,7 @@ pub(super) fn decide(
         code: "CANCELED".to_owned(),
         detail: body.reason.clone(),
     };
-    terminal::end(state, Lifecycle::Canceled, Some(cause), &mut outcome);
+    terminal::end(state, facts, Lifecycle::Canceled, Some(cause), &mut outcome)?;
     Ok(Decision {
         command: Body::FinishCancelRun(body.clone()),
         outcome,
@@ -67,28 +64,4 @@ pub(super) fn decide(
         same: Vec::new(),
         before_ms: Vec::new(),
     })
-}
-
-/// Nobody will dispatch what is only prepared: it had no effect, and its reservation ends (FV-ACC.4).
-fn return_prepared(
-    state: &RunState,
-    facts: &Facts,
-    outcome: &mut Outcome,
-) -> Result<(), Rejection> {
-    for attempt in state
-        .attempts
-        .values()
-        .filter(|attempt| attempt.status == AttemptStatus::Prepared)
-    {
-        let said = Said {
-            outcome: SettledOutcome::ConfirmedNotApplied,
-            actual: Dec::ZERO,
-            evidence: &[],
-            rule: false,
-        };
-        let returned = confirm(state, facts, attempt, &said)?;
-        outcome.transitions.extend(returned.transitions);
-        outcome.accounts.extend(returned.accounts);
-    }
-    Ok(())
 }

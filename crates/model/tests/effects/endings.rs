@@ -2,7 +2,7 @@
 //!
 //! Invariant: every state is reached through accepted commands. Each test names what it proves.
 
-use aiws::record::SettledOutcome::{ConfirmedApplied, ConfirmedNotApplied};
+use aiws::record::SettledOutcome::ConfirmedApplied;
 use aiws::record::*;
 use praxis_model::command::*;
 
@@ -147,15 +147,46 @@ fn an_ended_run_settles_but_never_starts() {
     assert!(bench.gates.is_empty());
 }
 
-/// Proves T-19: a prepared attempt of an ended run can no longer be dispatched, so a human may return it.
+/// Proves T-19, FV-ACC.4: whatever ends a run, what was only prepared comes back with its reservation in that event;
+/// what was tried keeps its reservation until its outcome is known.
 #[test]
 fn a_prepared_attempt_of_an_ended_run_is_returned() {
     let _on = guarded();
-    let mut bench = Bench::free_admitted().rejected();
-    assert_eq!(bench.money(), (0, 10), "the end of a run refunds nothing");
-    bench.act(
-        settle_body("at-free", ConfirmedNotApplied, 0, &[]),
-        Who::Human,
-    );
-    assert_eq!(bench.money(), (0, 0));
+    let failed = BoundaryIntent {
+        node_id: id("free"),
+        status: OutcomeStatus::Failed,
+        result: aiws::object! {},
+        artifacts: Vec::new(),
+        criteria: Vec::new(),
+        approvals: Vec::new(),
+        context: Default::default(),
+        cause: Some(Cause {
+            code: "BROKEN".to_owned(),
+            detail: "it broke".to_owned(),
+        }),
+        hold: None,
+    };
+    let fail = |mut bench: Bench| {
+        let facts = bench.facts(Who::System);
+        bench.intend(&Intent::Boundary(failed.clone()), &facts);
+        bench
+    };
+    let reject = |mut bench: Bench| {
+        bench.act(accept_body("a", AcceptanceVerdict::Rejected), Who::Human);
+        bench
+    };
+    let ends: [&dyn Fn(Bench) -> Bench; 3] = [&Bench::rejected, &fail, &reject];
+    for end in ends {
+        let bench = end(Bench::free_admitted());
+        assert!(bench.run.lifecycle.is_terminal());
+        assert_eq!(
+            (bench.money(), bench.attempt("at-free").status),
+            ((0, 0), AttemptStatus::ConfirmedNotApplied)
+        );
+        let bench = end(Bench::free_dispatched());
+        assert_eq!(
+            (bench.money(), bench.attempt("at-free").status),
+            ((0, 10), AttemptStatus::Dispatched)
+        );
+    }
 }
