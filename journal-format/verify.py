@@ -9,8 +9,11 @@ import json
 import sys
 
 FORMAT, VERSION = "praxis-export", 0
+PROFILE, CODEC = "aiws-handoff/1", 0
 MAX_SAFE = 2**53 - 1
+MAX_ID = 256
 MAX_DEPTH = 64
+MAX_LINE_DEPTH = MAX_DEPTH + 1
 MAX_EVENT = 4_194_304
 MAX_LINE = MAX_EVENT + 256
 ZEROS = "0" * 64
@@ -32,11 +35,11 @@ def no_number(text):
 
 
 def no_duplicates(pairs):
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise Fault("DUPLICATE_KEY", f"the member {twice!r} occurs twice")
+    members = {}
+    for name, value in pairs:
+        if name in members:
+            raise Fault("DUPLICATE_KEY", f"the member {name!r} occurs twice")
+        members[name] = value
     return members
 
 
@@ -62,8 +65,8 @@ def parse(line):
         text = line.decode("utf-8")
     except UnicodeDecodeError as cause:
         raise Fault("JSON", f"expected UTF-8: {cause}") from None
-    if depth_of(text) > MAX_DEPTH:
-        raise Fault("JSON", f"expected at most {MAX_DEPTH} levels of nesting")
+    if depth_of(text) > MAX_LINE_DEPTH:
+        raise Fault("JSON", f"expected at most {MAX_LINE_DEPTH} levels of nesting")
     try:
         return json.loads(text, object_pairs_hook=no_duplicates, parse_float=no_number, parse_constant=no_number)
     except (ValueError, RecursionError) as cause:
@@ -128,18 +131,71 @@ def digest(value, what):
     return text
 
 
-def decimal(value, what):
+def amount(value, what, digits=100):
     text = string(value, what)
-    plain = text.isascii() and text.isdigit() and (text == "0" or text[0] != "0") and len(text) <= 20
-    if not plain or int(text) >= 2**64:
-        raise Fault("SHAPE", f"expected {what} to be a decimal below 2^64, found {text!r}")
+    if not (text.isascii() and text.isdigit() and (text == "0" or text[0] != "0") and len(text) <= digits):
+        raise Fault("SHAPE", f"expected {what} to be a decimal of at most {digits} digits, found {text[:120]!r}")
     return int(text)
+
+
+def decimal(value, what):
+    number = amount(value, what, 20)
+    if number >= 2**64:
+        raise Fault("SHAPE", f"expected {what} to be a decimal below 2^64, found {number}")
+    return number
+
+
+def ident(value, what):
+    text = string(value, what)
+    if not 1 <= len(text) <= MAX_ID:
+        raise Fault("SHAPE", f"expected {what} of 1 to {MAX_ID} characters, found {len(text)}")
+    return text
+
+
+def nullable(check, value, what):
+    return None if value is None else check(value, what)
 
 
 # Sections 2 to 4: events and chains.
 
 EVENT = ("stream revision prevHash subject type requestId requestDigest part actorId actorKind policy decisionClass "
          "decisionRef atMs ownerEpoch command facts outcome result codec").split()
+
+FACTS = ("account admissions authorizedAtMs claimFingerprint clearEvidence materialErrors materials "
+         "recoveryAuthority registers restartAllowed").split()
+OUTCOME = "accounts due gates identities opens owner registers transitions".split()
+
+
+def shapes(event):
+    """Section 2: the event's own members. What the command and the lists hold is under the hash and not looked at."""
+    codec = members(event["codec"], ["profile", "version"], "the codec")
+    if decimal(codec["version"], "the codec's version") != CODEC:
+        raise Fault("CODEC", f"expected an event of codec version {CODEC}, found {codec['version']}")
+    if string(codec["profile"], "the codec's profile") != PROFILE:
+        raise Fault("SHAPE", f"expected the codec's profile {PROFILE!r}, found {codec['profile']!r}")
+    part = members(event["part"], ["k", "of"], "the part")
+    if not 1 <= decimal(part["k"], "part.k") <= decimal(part["of"], "part.of"):
+        raise Fault("SHAPE", f"expected part 1 to N of N, found {part['k']} of {part['of']}")
+    command = event["command"]
+    if not isinstance(command, dict) or string(event["type"], "type") != command.get("type"):
+        raise Fault("SHAPE", "expected a command of the event's type")
+    subject = members(event["subject"], ["missionId", "runId"], "the subject")
+    ident(subject["missionId"], "missionId")
+    nullable(ident, subject["runId"], "runId")
+    policy = members(event["policy"], ["id", "revision"], "the policy")
+    ident(policy["id"], "policy.id")
+    amount(policy["revision"], "policy.revision")
+    nullable(ident, event["requestId"], "requestId")
+    digest(event["requestDigest"], "requestDigest")
+    ident(event["actorId"], "actorId")
+    if event["actorKind"] not in ("HUMAN", "RULE", "AGENT", "SYSTEM", "UNATTRIBUTED"):
+        raise Fault("SHAPE", f"expected a known actorKind, found {event['actorKind']!r}")
+    string(event["decisionClass"], "decisionClass")
+    nullable(ident, event["decisionRef"], "decisionRef")
+    decimal(event["atMs"], "atMs")
+    nullable(decimal, event["ownerEpoch"], "ownerEpoch")
+    members(event["facts"], FACTS, "the facts")
+    members(event["outcome"], OUTCOME, "the outcome")
 
 
 def tagged(tag, material):
@@ -156,9 +212,8 @@ class Chains:
 
     def accept(self, event, hash_):
         stream, revision = digest(event["stream"], "stream"), decimal(event["revision"], "revision")
-        subject = members(event["subject"], ["missionId", "runId"], "the subject")
-        mission = string(subject["missionId"], "missionId")
-        run = None if subject["runId"] is None else string(subject["runId"], "runId")
+        subject = event["subject"]
+        mission, run = subject["missionId"], subject["runId"]
         own = stream_of(mission, None)
         if stream not in (own, stream_of(mission, run)):
             raise Fault("STREAM", "the stream is neither the subject's nor its mission's")
@@ -169,7 +224,7 @@ class Chains:
             raise Fault("REVISION", f"expected revision {head[0] + 1}, found {revision}")
         if digest(event["prevHash"], "prevHash") != head[1]:
             raise Fault("PREV_HASH", f"expected previous hash {head[1]}, found {event['prevHash']}")
-        opens = event["outcome"].get("opens") if isinstance(event["outcome"], dict) else None
+        opens = event["outcome"]["opens"]
         if not isinstance(opens, list):
             raise Fault("SHAPE", "expected outcome.opens to be a list")
         for opened in opens:
@@ -221,7 +276,7 @@ class Export:
             raise Fault("FORMAT", f"expected format {FORMAT!r}, found {value['format']!r}")
         if value["version"] is True or value["version"] is False or value["version"] != VERSION:
             raise Fault("VERSION", f"expected version {VERSION}, found {value['version']!r}")
-        self.store = string(value["storeId"], "storeId")
+        self.store = ident(value["storeId"], "storeId")
 
     def event(self, raw, value):
         members(value, ["event", "hash", "sequence"], "a line of an event")
@@ -229,11 +284,14 @@ class Export:
         sequence = decimal(value["sequence"], "sequence")
         self.place.update(sequence=sequence, stream=event["stream"], revision=event["revision"])
         self.check_canonical(raw, value)
+        shapes(event)
         if sequence != self.count + 1:
             raise Fault("SEQUENCE", f"expected sequence {self.count + 1}, found {sequence}")
         material = canonical(event)
         if len(material) > MAX_EVENT:
             raise Fault("TOO_LARGE", f"expected an event of at most {MAX_EVENT} bytes")
+        if depth_of(material.decode("utf-8")) > MAX_DEPTH:
+            raise Fault("JSON", f"expected an event of at most {MAX_DEPTH} levels of nesting")
         hash_ = tagged("aiws-event", material)
         if digest(value["hash"], "hash") != hash_:
             raise Fault("HASH", f"the event hashes to {hash_}, the line says {value['hash']}")

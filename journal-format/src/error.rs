@@ -53,6 +53,24 @@ pub enum FormatError {
     /// The bytes of an event are not an event.
     #[error("not an event: {0}")]
     Event(aiws::error::Error),
+    /// What was to be sealed would not be read back as the same event.
+    #[error(
+        "expected an event that reads back as it was sealed: {what}; nothing was stored, make the command smaller or plainer"
+    )]
+    NotReadBack {
+        /// Why not.
+        what: String,
+    },
+    /// An event was decided under rules that this build does not know.
+    #[error(
+        "expected an event of codec version {known}, found {found}; a newer build wrote this, use that one"
+    )]
+    UnknownRules {
+        /// The version found.
+        found: u64,
+        /// The one that this build writes and reads.
+        known: u64,
+    },
     /// An event does not fit to the events before it.
     #[error(transparent)]
     Chain(#[from] Box<ChainError>),
@@ -71,7 +89,8 @@ impl FormatError {
     pub fn code(&self) -> Code {
         match self {
             Self::TooLarge { .. } => Code::EventTooLarge,
-            Self::UnknownCodec { .. } => Code::StoreTooNew,
+            Self::NotReadBack { .. } => Code::SchemaInvalid,
+            Self::UnknownCodec { .. } | Self::UnknownRules { .. } => Code::StoreTooNew,
             Self::Chain(_) => Code::ChainBroken,
             Self::Frame { .. }
             | Self::Hash { .. }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::FORMAT_VERSION;
 use crate::chain::Chain;
 use crate::error::FormatError;
-use crate::limits::MAX_EXPORT_LINE_BYTES;
+use crate::limits::{MAX_EXPORT_LINE_BYTES, MAX_LINE_DEPTH};
 use crate::seal::Sealed;
 
 /// The value of `format` in the first line.
@@ -227,7 +227,7 @@ impl Reader {
     }
 
     fn parse(&self, line: &[u8]) -> Result<Value, FormatError> {
-        let value = strict::parse_with_limit(line, MAX_EXPORT_LINE_BYTES)
+        let value = strict::parse_within(line, MAX_EXPORT_LINE_BYTES, MAX_LINE_DEPTH)
             .map_err(|cause| self.fault(cause.to_string()))?;
         if canonical::to_bytes(&value) != line {
             return Err(self.fault("expected canonical JSON, found another form of the same value"));

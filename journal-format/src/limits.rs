@@ -15,6 +15,9 @@ pub const MAX_FRAME_BYTES: usize = FRAME_HEADER_BYTES + MAX_EVENT_BYTES;
 /// Largest line of an export that holds an event: the event, its hash, its sequence and their names.
 pub const MAX_EXPORT_LINE_BYTES: usize = MAX_EVENT_BYTES + 256;
 
+/// Deepest nesting of an export's line: an event of full depth inside the line's own object.
+pub const MAX_LINE_DEPTH: usize = aiws::limits::MAX_DEPTH + 1;
+
 /// Most streams of one export whose heads a reader keeps and a trailer lists: bounds the memory of verification.
 /// A head takes about 200 bytes, so this is about 2 GB; a longer log is exported in parts.
 pub const MAX_STREAMS: usize = 10_000_000;

@@ -5,12 +5,14 @@
 
 use aiws::canonical;
 use aiws::digest::{Digest, tagged};
+use aiws::error::Error;
 use aiws::strict;
-use praxis_model::event::{Event, Head};
+use praxis_model::event::{CODEC_VERSION, Event, Head};
 
 use crate::error::FormatError;
 use crate::frame::Frame;
 use crate::limits::MAX_EVENT_BYTES;
+use crate::link::PROFILE;
 
 /// The domain tag of event hashes.
 pub const EVENT_TAG: &str = "aiws-event";
@@ -26,20 +28,30 @@ pub struct Sealed {
     pub hash: Digest,
 }
 
-/// Seals an event.
+/// Seals an event, and reads it back: what a reader would refuse is never stored.
 ///
 /// # Errors
-/// [`FormatError::Event`] for content without a canonical form, [`FormatError::TooLarge`] above 4 MiB.
+/// [`FormatError::NotReadBack`] for content that has no canonical form or would be refused by
+/// [`Sealed::from_bytes`], [`FormatError::TooLarge`] above 4 MiB.
 pub fn seal(event: Event) -> Result<Sealed, FormatError> {
-    let bytes = canonical::bytes_of(&event).map_err(FormatError::Event)?;
+    let bytes = canonical::bytes_of(&event).map_err(|cause| not_read_back(&cause))?;
     if bytes.len() > MAX_EVENT_BYTES {
         return Err(FormatError::TooLarge {
             found: bytes.len(),
             limit: MAX_EVENT_BYTES,
         });
     }
-    let hash = hash_of(&bytes);
-    Ok(Sealed { event, bytes, hash })
+    let read = Sealed::from_bytes(&bytes).map_err(|cause| not_read_back(&cause))?;
+    if read.event != event {
+        return Err(not_read_back(&"another event is read back"));
+    }
+    Ok(read)
+}
+
+fn not_read_back(cause: &dyn std::fmt::Display) -> FormatError {
+    FormatError::NotReadBack {
+        what: cause.to_string(),
+    }
 }
 
 /// The hash of an event's canonical bytes.
@@ -59,7 +71,8 @@ impl Sealed {
     /// Reads an event back: strict JSON, a known event, and exactly the bytes that sealing it would write.
     ///
     /// # Errors
-    /// [`FormatError::TooLarge`], [`FormatError::Event`] with a pointer, or [`FormatError::NotCanonical`].
+    /// [`FormatError::TooLarge`], [`FormatError::Event`] with a pointer, [`FormatError::UnknownRules`], or
+    /// [`FormatError::NotCanonical`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, FormatError> {
         if bytes.len() > MAX_EVENT_BYTES {
             return Err(FormatError::TooLarge {
@@ -70,6 +83,7 @@ impl Sealed {
         let value = strict::parse_with_limit(bytes, MAX_EVENT_BYTES).map_err(FormatError::Event)?;
         same(&canonical::to_bytes(&value), bytes)?;
         let event: Event = canonical::from_value(&value).map_err(FormatError::Event)?;
+        consistent(&event)?;
         // A member that is left out may be written as null; only the form that seal writes is ours.
         same(
             &canonical::bytes_of(&event).map_err(FormatError::Event)?,
@@ -95,6 +109,43 @@ impl Sealed {
             });
         }
         Ok(sealed)
+    }
+}
+
+/// What an event says of itself in two places, and what no record type bounds (section 2 of `FORMAT.md`).
+fn consistent(event: &Event) -> Result<(), FormatError> {
+    let shape = |pointer: &str, what: String| Err(FormatError::Event(Error::schema(pointer, what)));
+    let codec = &event.codec;
+    if codec.version.0 != CODEC_VERSION {
+        return Err(FormatError::UnknownRules {
+            found: codec.version.0,
+            known: CODEC_VERSION,
+        });
+    }
+    if codec.profile != PROFILE {
+        let what = format!("expected {PROFILE}, found {:?}", codec.profile);
+        return shape("/codec/profile", what);
+    }
+    let (k, of) = (event.part.k, event.part.of);
+    if k.0 == 0 || k > of {
+        let what = format!("expected part 1 to N of N, found {k} of {of}");
+        return shape("/part", what);
+    }
+    if event.kind != event.command.kind() {
+        let (kind, command) = (event.kind.name(), event.command.kind().name());
+        let what = format!("expected the command's type {command}, found {kind}");
+        return shape("/type", what);
+    }
+    let opens = &event.outcome.opens;
+    match opens
+        .iter()
+        .find(|stream| stream.as_str().parse::<Digest>().is_err())
+    {
+        Some(stream) => shape(
+            "/outcome/opens",
+            format!("expected streams of 64 lowercase hex digits, found {stream}"),
+        ),
+        None => Ok(()),
     }
 }
 

@@ -212,6 +212,122 @@ fn invalid(golden: &[u8]) -> Vec<(&'static str, Vec<u8>, &'static str, &'static 
         ),
         ("not-opened", not_opened(), "NOT_OPENED", "opens"),
     ]
+    .into_iter()
+    .chain(misshapen().map(|(name, from, to, fault, word)| {
+        let changed = lines[2].replacen(from, to, 1);
+        assert!(changed != lines[2], "{name} changes nothing");
+        (name, with(2, changed), fault, word)
+    }))
+    .collect()
+}
+
+/// One member of an event with a value that section 2 does not allow: name, what is replaced in the third line, by
+/// what, and the two readers' words.
+fn misshapen() -> impl Iterator<
+    Item = (
+        &'static str,
+        &'static str,
+        &'static str,
+        &'static str,
+        &'static str,
+    ),
+> {
+    let part = r#""part":{"k":"1","of":"2"}"#;
+    [
+        (
+            "part-zero",
+            part,
+            r#""part":{"k":"0","of":"2"}"#,
+            "SHAPE",
+            "part",
+        ),
+        (
+            "part-beyond",
+            part,
+            r#""part":{"k":"3","of":"2"}"#,
+            "SHAPE",
+            "part",
+        ),
+        (
+            "other-type",
+            r#""type":"revokeApproval"},"h"#,
+            r#""type":"completeRun"},"h"#,
+            "SHAPE",
+            "command",
+        ),
+        (
+            "newer-codec",
+            r#"/1","version":"0"}"#,
+            r#"/1","version":"99"}"#,
+            "CODEC",
+            "codec",
+        ),
+        (
+            "other-profile",
+            "aiws-handoff/1",
+            "aiws-handoff/2",
+            "SHAPE",
+            "codec",
+        ),
+        (
+            "time-as-text",
+            "1700000000002",
+            "yesterday",
+            "SHAPE",
+            "atMs",
+        ),
+        (
+            "time-beyond",
+            "1700000000002",
+            "18446744073709551616",
+            "SHAPE",
+            "atMs",
+        ),
+        (
+            "epoch-padded",
+            r#""ownerEpoch":"1""#,
+            r#""ownerEpoch":"01""#,
+            "SHAPE",
+            "ownerEpoch",
+        ),
+        ("unknown-actor-kind", "HUMAN", "ROBOT", "SHAPE", "actorKind"),
+        (
+            "empty-mission",
+            r#""missionId":"mission-1","runId""#,
+            r#""missionId":"","runId""#,
+            "SHAPE",
+            "missionId",
+        ),
+        (
+            "policy-missing",
+            r#""policy":{"id":"policy","revision":"3"}"#,
+            r#""policy":null"#,
+            "SHAPE",
+            "policy",
+        ),
+        (
+            "decision-as-number",
+            r#""decisionRef":null"#,
+            r#""decisionRef":3"#,
+            "SHAPE",
+            "decisionRef",
+        ),
+        (
+            "outcome-with-more",
+            r#""outcome":{"accounts""#,
+            r#""outcome":{"aaa":1,"accounts""#,
+            "SHAPE",
+            "aaa",
+        ),
+        (
+            "facts-with-less",
+            r#","restartAllowed":false"#,
+            "",
+            "SHAPE",
+            "restartAllowed",
+        ),
+    ]
+    .into_iter()
 }
 
 /// Flips a digit of the hash that stands beside an event, not one inside it.
@@ -403,6 +519,124 @@ fn sto_4_every_byte_of_a_frame_is_accounted_for() {
             Err(FormatError::UnknownCodec { found: 1, known: 0 })
         );
     }
+}
+
+/// An event of the golden journal whose result nests so deep that the event has `depth` levels.
+fn deep(depth: usize) -> praxis_model::event::Event {
+    let mut event = telling::golden().remove(0).event;
+    event.result = (1..depth).fold(Value::Int(1), |value, _| Value::Array(vec![value]));
+    event
+}
+
+/// Proves STO-4: the deepest event that can be stored is one that both readers take from an export; a deeper one is
+/// never sealed, and the refusal is the command's fault, not the store's.
+#[test]
+fn sto_4_what_is_sealed_is_read_from_an_export() {
+    let sealed = praxis_journal_format::seal(deep(64)).unwrap();
+    let bytes = exported(&[sealed.clone()]);
+    assert_eq!(export::read(&bytes).unwrap().events, [(1, sealed)]);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), &bytes).unwrap();
+    let (exit, report) = verify_py(file.path());
+    assert_eq!(exit, 0, "{report}");
+    let refused = praxis_journal_format::seal(deep(65)).unwrap_err();
+    assert_eq!(
+        refused.code(),
+        aiws::error::Code::SchemaInvalid,
+        "{refused}"
+    );
+    // One level deeper than any event, in a line that is otherwise right.
+    let text = String::from_utf8(bytes).unwrap();
+    let (from, to) = ("[".repeat(63), "[".repeat(64));
+    let deeper = text
+        .replace(&from, &to)
+        .replace(&"]".repeat(63), &"]".repeat(64));
+    fs::write(file.path(), &deeper).unwrap();
+    assert!(export::read(deeper.as_bytes()).is_err());
+    let (exit, report) = verify_py(file.path());
+    assert_eq!(
+        (exit, report.get("fault")),
+        (1, Some(&Value::from("JSON"))),
+        "{report}"
+    );
+}
+
+/// A hold with so many blockers; a record that is read has at most 4,096.
+fn held(blockers: usize) -> aiws::record::Hold {
+    let hold = aiws::object! {
+        "holdId": "hold-1", "state": "OPEN", "reason": "OPERATOR", "owner": "operator",
+        "scope": aiws::object! {
+            "kind": "RUN", "ref": aiws::object! { "id": "run-1", "revision": "1" }, "resolverRevision": "1",
+        },
+        "members": vec![aiws::object! { "missionId": "mission-1", "runId": "run-1", "nodeIds": "ALL" }],
+        "blockers": Vec::<Value>::new(), "allowedDecisions": vec!["RECHECK"], "stopDisposition": Vec::<Value>::new(),
+        "openedBy": "operator", "openedAtMs": "1", "openedRevision": "1", "resolution": Value::Null,
+    };
+    let mut hold: aiws::record::Hold = aiws::canonical::from_value(&hold).unwrap();
+    let blocker = |n: usize| aiws::record::Blocker {
+        kind: aiws::record::HoldReason::Operator,
+        subject_id: format!("blocker-{n}").parse().unwrap(),
+        evidence: Vec::new(),
+    };
+    hold.blockers = (0..blockers).map(blocker).collect();
+    hold
+}
+
+/// Proves STO-4: an event that would not be read back is refused by whoever seals it, whatever it is that readers
+/// refuse: here a list above its bound, a part beyond its sequence, another command's type, a stream that is no digest.
+#[test]
+fn sto_4_what_is_not_read_back_is_not_sealed() {
+    use praxis_model::event::Event;
+    let changes: [(&str, fn(&mut Event)); 4] = [
+        ("list", |event| {
+            event.outcome.transitions =
+                vec![praxis_model::transition::Transition::HoldOpened { hold: held(4_097) }];
+        }),
+        ("part", |event| event.part.k.0 = 2),
+        ("type", |event| {
+            event.kind = praxis_model::command::CommandType::CompleteRun;
+        }),
+        ("opens", |event| {
+            event.outcome.opens = vec!["elsewhere".parse().unwrap()];
+        }),
+    ];
+    for (name, change) in changes {
+        let mut event = telling::golden().remove(0).event;
+        event.outcome.transitions =
+            vec![praxis_model::transition::Transition::HoldOpened { hold: held(4_096) }];
+        assert!(praxis_journal_format::seal(event.clone()).is_ok());
+        change(&mut event);
+        let refused = praxis_journal_format::seal(event).expect_err(name);
+        assert!(
+            matches!(refused, FormatError::NotReadBack { .. }),
+            "{name}: {refused}"
+        );
+        assert_eq!(refused.code(), aiws::error::Code::SchemaInvalid, "{name}");
+    }
+}
+
+/// Proves STO-4: the verifier's time grows with the size of an object, not with its square: a repeated key among
+/// many is found by looking each key up once.
+#[test]
+fn sto_4_verify_py_names_a_repeated_key_among_many() {
+    let golden = exported(&telling::golden());
+    let text = String::from_utf8(golden).unwrap();
+    let many: String = (0..100_000).map(|n| format!("\"{n:06}\":0,")).collect();
+    let told = text.replace(
+        "\"told\":\"1\"",
+        &format!("{many}\"099999\":0,\"told\":\"1\""),
+    );
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), &told).unwrap();
+    let (exit, report) = verify_py(file.path());
+    let fault = report.get("fault");
+    assert_eq!(
+        (exit, fault),
+        (1, Some(&Value::from("DUPLICATE_KEY"))),
+        "{report}"
+    );
+    let what = report.get("what").and_then(Value::as_str).unwrap();
+    assert!(what.contains("099999"), "{what}");
 }
 
 /// Proves STO-4: an event is read only in the one form that sealing writes.

@@ -35,6 +35,15 @@ pub fn parse(bytes: &[u8]) -> Result<Value, Error> {
 /// # Errors
 /// As for [`parse`].
 pub fn parse_with_limit(bytes: &[u8], max_bytes: usize) -> Result<Value, Error> {
+    parse_within(bytes, max_bytes, MAX_DEPTH)
+}
+
+/// As [`parse_with_limit`], with a bound of its own on nesting, below 100: a line around a stored event is one level
+/// deeper than the event.
+///
+/// # Errors
+/// As for [`parse`].
+pub fn parse_within(bytes: &[u8], max_bytes: usize, max_depth: usize) -> Result<Value, Error> {
     if bytes.len() > max_bytes {
         return Err(refused(
             format!(
@@ -54,6 +63,7 @@ pub fn parse_with_limit(bytes: &[u8], max_bytes: usize) -> Result<Value, Error> 
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = Strict {
         depth: 0,
+        max_depth,
         place: &place,
     }
     .deserialize(&mut reader)
@@ -66,6 +76,7 @@ pub fn parse_with_limit(bytes: &[u8], max_bytes: usize) -> Result<Value, Error> 
 pub(crate) fn visit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     Strict {
         depth: 0,
+        max_depth: MAX_DEPTH,
         place: &Place::default(),
     }
     .deserialize(deserializer)
@@ -92,14 +103,16 @@ impl Place {
 #[derive(Clone, Copy)]
 struct Strict<'a> {
     depth: usize,
+    max_depth: usize,
     place: &'a Place,
 }
 
 impl Strict<'_> {
     fn deeper<E: de::Error>(self) -> Result<Self, E> {
-        if self.depth == MAX_DEPTH {
+        if self.depth == self.max_depth {
             return Err(E::custom(format_args!(
-                "expected at most {MAX_DEPTH} levels of nesting, found more"
+                "expected at most {} levels of nesting, found more",
+                self.max_depth
             )));
         }
         Ok(Strict {

@@ -190,6 +190,7 @@ impl StoreError {
                 found: found.into(),
                 known: known.into(),
             },
+            FormatError::UnknownRules { found, known } => Self::TooNew { found, known },
             other => Self::Corrupt {
                 place: format!("sequence {sequence}"),
                 what: other.to_string(),
