@@ -165,6 +165,7 @@ impl Hand {
             Stage::Check(number) => format!("check-{number}"),
             _ => "clone".to_owned(),
         };
+        self.workspace.prepare(&self.job.repository())?;
         let directory = self
             .workspace
             .materialize(&tree, &self.input_bytes(PATCH_FILE))?;
@@ -262,7 +263,9 @@ impl Hand {
                 Err(error) => failure = failure.or(Some(error.message)),
             },
             _ => {
-                let patch = match self.workspace.capture() {
+                // An agent may have removed the engine's repository, too.
+                let prepared = self.workspace.prepare(&self.job.repository());
+                let patch = match prepared.and_then(|()| self.workspace.capture()) {
                     Ok(captured) => captured.patch,
                     Err(error) => {
                         failure = failure.or(Some(error.message));

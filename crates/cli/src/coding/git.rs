@@ -6,10 +6,12 @@ use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use aiws::error::{Code, Error};
 
-use crate::limits::{GIT_MESSAGE_BYTES, GIT_OUTPUT_BYTES};
+use crate::limits::{GIT_MESSAGE_BYTES, GIT_OUTPUT_BYTES, GIT_SECONDS};
 
 /// Configuration that every call gets, whatever the repository's own says.
 const SETTINGS: &[&str] = &[
@@ -26,7 +28,9 @@ const SETTINGS: &[&str] = &[
     "fetch.recurseSubmodules=false",
     "submodule.recurse=false",
     "transfer.fsckObjects=false",
+    "fetch.fsckObjects=false",
     "protocol.version=2",
+    "protocol.file.allow=always",
     "advice.detachedHead=false",
 ];
 
@@ -39,6 +43,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_NO_REPLACE_OBJECTS", "1"),
     ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_DEFAULT_REF_FORMAT", "files"),
     ("GIT_EDITOR", "false"),
     ("GIT_PAGER", "cat"),
     ("LC_ALL", "C"),
@@ -56,6 +61,9 @@ pub struct Git {
     /// The call as a person would type it, for messages.
     shown: Vec<OsString>,
     input: Vec<u8>,
+    dir: PathBuf,
+    settings: Vec<(OsString, OsString)>,
+    wall: Duration,
 }
 
 /// What a git call that ended with exit 0 wrote to its output.
@@ -65,7 +73,7 @@ impl Git {
     /// A call inside a directory: a repository, or where one is to be made.
     #[must_use]
     pub fn inside(dir: &Path) -> Self {
-        let mut git = Self::bare_call();
+        let mut git = Self::bare_call(dir);
         git.command.current_dir(dir);
         git
     }
@@ -85,7 +93,7 @@ impl Git {
         git
     }
 
-    fn bare_call() -> Self {
+    fn bare_call(dir: &Path) -> Self {
         let mut command = Command::new("git");
         command.env_clear();
         command.envs(ENVIRONMENT.iter().copied());
@@ -100,6 +108,9 @@ impl Git {
             command,
             shown: Vec::new(),
             input: Vec::new(),
+            dir: dir.to_owned(),
+            settings: Vec::new(),
+            wall: Duration::from_secs(GIT_SECONDS),
         }
     }
 
@@ -118,6 +129,36 @@ impl Git {
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
         self
+    }
+
+    /// One setting more, which wins over the repository's own; a key may hold anything that a path may.
+    #[must_use]
+    pub fn setting(mut self, key: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.settings.push((key.into(), value.into()));
+        self
+    }
+
+    /// The repository's own filters switched off: their commands are the repository's, and a look must not run them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Git::run`], when the configuration cannot be listed.
+    pub fn without_filters(mut self) -> Result<Self, Error> {
+        use std::os::unix::ffi::OsStrExt;
+        // Exit 1 says that there are none.
+        let (_, keys) = Self::inside(&self.dir)
+            .args(["config", "--includes", "-z", "--name-only"])
+            .args(["--get-regexp", r"^filter\."])
+            .probe()?;
+        for key in keys.split(|byte| *byte == 0) {
+            let value = match key.rsplit(|byte| *byte == b'.').next() {
+                Some(b"clean" | b"smudge" | b"process") => "",
+                Some(b"required") => "false",
+                _ => continue,
+            };
+            self = self.setting(OsStr::from_bytes(key), value);
+        }
+        Ok(self)
     }
 
     /// What the call reads on its standard input; nothing unless this is called.
@@ -183,26 +224,71 @@ impl Git {
         format!("git {}", words.join(" "))
     }
 
+    fn unstarted(&self, error: &std::io::Error) -> Error {
+        let message = match self.dir.is_dir() {
+            true => format!("git could not be started: {error}; install git"),
+            false => format!("expected the directory {}, found none", self.dir.display()),
+        };
+        Error::new(Code::RepoUnusable, message)
+    }
+
     fn finish(mut self) -> Result<Finished, Error> {
         let shown = self.shown();
         self.command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut child = self.command.spawn().map_err(|error| {
-            Error::new(
-                Code::RepoUnusable,
-                format!("git could not be started: {error}; install git"),
-            )
-        })?;
+        self.command
+            .env("GIT_CONFIG_COUNT", self.settings.len().to_string());
+        for (index, (key, value)) in self.settings.iter().enumerate() {
+            self.command.env(format!("GIT_CONFIG_KEY_{index}"), key);
+            self.command.env(format!("GIT_CONFIG_VALUE_{index}"), value);
+        }
+        let mut child = self
+            .command
+            .spawn()
+            .map_err(|error| self.unstarted(&error))?;
+        let watch = Watch::over(&child, self.wall);
         let io = Pipes::take(&mut child).exchange(&self.input);
         let status = child.wait().map_err(|error| failed(&shown, &error))?;
+        if watch.is_some_and(Watch::is_over) {
+            let message = format!("it did not end within {} seconds", self.wall.as_secs());
+            return Err(failed(&shown, &std::io::Error::other(message)));
+        }
         let (output, message) = io.map_err(|error| failed(&shown, &error))?;
         Ok(Finished {
             success: status.success(),
             output,
             message,
         })
+    }
+}
+
+/// A call that is killed at its bound: in a tree that others wrote, git may wait for a pipe for ever.
+struct Watch {
+    done: mpsc::Sender<()>,
+    thread: std::thread::JoinHandle<bool>,
+}
+
+impl Watch {
+    /// None where the system has no thread or no handle of the process to give; the call is not bounded then.
+    fn over(child: &Child, wall: Duration) -> Option<Self> {
+        use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw)?;
+        let handle = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        let (done, ended) = mpsc::channel();
+        let watch = move || {
+            let late = ended.recv_timeout(wall) == Err(mpsc::RecvTimeoutError::Timeout);
+            late && pidfd_send_signal(&handle, Signal::KILL).is_ok()
+        };
+        let thread = std::thread::Builder::new().spawn(watch).ok()?;
+        Some(Self { done, thread })
+    }
+
+    /// Whether the call was killed; called once it ended.
+    fn is_over(self) -> bool {
+        drop(self.done);
+        self.thread.join().unwrap_or(false)
     }
 }
 
@@ -304,4 +390,27 @@ pub fn absolute(path: &Path) -> Result<PathBuf, Error> {
             format!("the path {} cannot be used: {error}", path.display()),
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_waits_for_ever_is_ended_at_its_bound() {
+        use rustix::fs::{CWD, Mode, mkfifoat};
+        let dir = tempfile::TempDir::new().unwrap();
+        mkfifoat(CWD, dir.path().join("pipe"), Mode::RUSR | Mode::WUSR).unwrap();
+        let mut git = Git::inside(dir.path()).args(["hash-object", "pipe"]);
+        git.wall = Duration::from_millis(50);
+        let error = git.run().unwrap_err();
+        assert!(error.message.contains("did not end within"), "{error}");
+    }
+
+    #[test]
+    fn a_directory_that_is_gone_is_not_taken_for_a_missing_git() {
+        let gone = Git::inside(Path::new("/nowhere/at/all")).args(["version"]);
+        let error = gone.run().unwrap_err();
+        assert!(error.message.contains("/nowhere/at/all"), "{error}");
+    }
 }

@@ -109,8 +109,10 @@ impl Source {
                 "--porcelain=v1",
                 "-z",
                 "--untracked-files=normal",
-                "--ignore-submodules=none",
+                // A look into a submodule would obey the submodule's own configuration.
+                "--ignore-submodules=dirty",
             ])
+            .without_filters()?
             .run()?;
         let Some(first) = status
             .split(|byte| *byte == 0)

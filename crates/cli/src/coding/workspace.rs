@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use aiws::error::{Code, Error};
 
 use super::git::{Git, absolute};
+use crate::files::read_left;
 use crate::limits::{FULL_BYTES, PATCH_BYTES};
+use crate::store::write_private;
 
 /// What a stage left in its tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,14 +91,18 @@ impl Workspace {
     }
 
     fn prepare_here(&self, source: &Path) -> Result<(), Error> {
-        let engine = self.engine_git();
-        if engine.is_dir() && self.has_base(&engine)? {
+        if let Ok(engine) = self.engine()
+            && self.has_base(&engine)?
+        {
             return Ok(());
         }
+        // Whatever else stands there is no use; all that it has to hold is fetched again.
+        remove(&self.engine_git())?;
         private_dir(&self.root)?;
-        let format = Git::inside(source)
-            .args(["rev-parse", "--show-object-format"])
-            .line()?;
+        let format = match self.is_sha256() {
+            true => "sha256",
+            false => "sha1",
+        };
         Git::inside(&self.root)
             .args([
                 "init",
@@ -107,7 +113,50 @@ impl Workspace {
             ])
             .args([format!("--object-format={format}"), "engine.git".to_owned()])
             .run()?;
-        fetch(&engine, source, &format!("{}:refs/praxis/base", self.base))
+        let refspec = format!("{}:refs/praxis/base", self.base);
+        fetch(&self.engine()?, source, &refspec)
+    }
+
+    /// Whether the commits are named in 64 digits.
+    fn is_sha256(&self) -> bool {
+        self.base.len() == 64
+    }
+
+    /// The engine's own repository with nothing in it that another wrote and git would run or obey. Each use begins
+    /// here: an agent can write into it while it runs.
+    fn engine(&self) -> Result<PathBuf, Error> {
+        let engine = self.engine_git();
+        if !fs::symlink_metadata(&engine).is_ok_and(|meta| meta.is_dir()) {
+            let message = format!(
+                "expected the engine's own repository at {}, found none; praxis resume makes it again",
+                engine.display()
+            );
+            return Err(Error::new(Code::RepoUnusable, message));
+        }
+        for name in [
+            "config.worktree",
+            "commondir",
+            "info",
+            "objects/info/alternates",
+        ] {
+            remove(&engine.join(name))?;
+        }
+        let (version, extension) = match self.is_sha256() {
+            true => ("1", "[extensions]\n\tobjectformat = sha256\n"),
+            false => ("0", ""),
+        };
+        let wanted = format!(
+            "[core]\n\trepositoryformatversion = {version}\n\tfilemode = true\n\tbare = true\n{extension}"
+        );
+        let config = engine.join("config");
+        let bound = wanted.len() as u64;
+        if !read_left(&engine, &config, bound, Code::RepoUnusable)
+            .is_ok_and(|found| found == wanted.as_bytes())
+        {
+            remove(&config)?;
+            write_private(&config, wanted.as_bytes(), false)?;
+        }
+        Ok(engine)
     }
 
     fn has_base(&self, engine: &Path) -> Result<bool, Error> {
@@ -130,14 +179,15 @@ impl Workspace {
         let dir = self.root.join(name);
         remove(&dir)?;
         private_dir(&dir)?;
-        let format = Git::inside(&self.engine_git())
+        let engine = self.engine()?;
+        let format = Git::inside(&engine)
             .args(["rev-parse", "--show-object-format"])
             .line()?;
         Git::inside(&dir)
             .args(["init", "--quiet", "--template=", "--initial-branch=praxis"])
             .args([format!("--object-format={format}")])
             .run()?;
-        fetch(&dir, &self.engine_git(), "refs/praxis/base:refs/heads/base")?;
+        fetch(&dir, &engine, "refs/praxis/base:refs/heads/base")?;
         Git::inside(&dir)
             .args(["update-ref", "refs/heads/praxis", &self.base])
             .run()?;
@@ -146,7 +196,7 @@ impl Workspace {
             .run()?;
         Git::inside(&dir).args(["read-tree", "HEAD"]).run()?;
         let index = self.index_of(patch)?;
-        Git::over(&self.engine_git(), &dir, &index)
+        Git::over(&engine, &dir, &index)
             .args(["checkout-index", "--all", "--force", "--quiet"])
             .run()?;
         Git::inside(&dir)
@@ -163,6 +213,7 @@ impl Workspace {
     ///
     /// `REPO_UNUSABLE` when the patch does not apply to base.
     pub fn tree_of(&self, patch: &[u8]) -> Result<String, Error> {
+        self.engine()?;
         let index = self.index_of(patch)?;
         let tree = self.engine_call(&index).args(["write-tree"]).line();
         remove(&index)?;
@@ -212,7 +263,8 @@ impl Workspace {
     }
 
     fn capture_with(&self, clone: &Path, index: &Path) -> Result<Captured, Error> {
-        let engine = self.engine_git();
+        let engine = self.engine()?;
+        refuse_pipes(clone)?;
         let over = || Git::over(&engine, clone, index);
         over().args(["read-tree", &self.base]).run()?;
         over()
@@ -301,6 +353,36 @@ impl Workspace {
     }
 }
 
+/// Refuses what git would open and wait for: a pipe, a socket or a device in the place of one of git's own files.
+/// Elsewhere git passes over them.
+fn refuse_pipes(clone: &Path) -> Result<(), Error> {
+    let unreadable = |dir: &Path, error: &std::io::Error| {
+        let message = format!("{} cannot be read: {error}", dir.display());
+        Error::new(Code::RepoUnusable, message)
+    };
+    let mut open = vec![(clone.to_owned(), false)];
+    while let Some((dir, of_git)) = open.pop() {
+        let entries = fs::read_dir(&dir).map_err(|error| unreadable(&dir, &error))?;
+        for entry in entries {
+            let entry = entry.map_err(|error| unreadable(&dir, &error))?;
+            let kind = entry
+                .file_type()
+                .map_err(|error| unreadable(&dir, &error))?;
+            let path = entry.path();
+            let of_git = of_git || entry.file_name().as_encoded_bytes().starts_with(b".git");
+            if kind.is_dir() && path != clone.join(".git") {
+                open.push((path, of_git));
+            } else if of_git && !kind.is_dir() && !kind.is_file() && !kind.is_symlink() {
+                let path = path.strip_prefix(clone).unwrap_or(&path);
+                let path = crate::render::escape::line(&path.to_string_lossy());
+                let message = format!("the tree holds a pipe or device at {path}; remove it");
+                return Err(Error::new(Code::RepoUnusable, message));
+            }
+        }
+    }
+    Ok(())
+}
+
 fn diff_args<'a>(base: &'a str, tree: &'a str) -> Vec<&'a str> {
     vec![
         "diff-tree",
@@ -326,7 +408,13 @@ fn diff_args<'a>(base: &'a str, tree: &'a str) -> Vec<&'a str> {
 ///
 /// `REPO_UNUSABLE` with git's message.
 pub fn fetch(into: &Path, from: &Path, refspec: &str) -> Result<(), Error> {
+    let from = absolute(from)?;
+    // The repository's own rewriting of addresses would send the call elsewhere; the longest match wins.
+    let mut as_it_is = std::ffi::OsString::from("url.");
+    as_it_is.push(&from);
+    as_it_is.push(".insteadOf");
     Git::inside(into)
+        .setting(as_it_is, from.as_os_str())
         .args([
             "fetch",
             "--quiet",
@@ -335,7 +423,7 @@ pub fn fetch(into: &Path, from: &Path, refspec: &str) -> Result<(), Error> {
             "--no-auto-maintenance",
         ])
         .args(["--no-recurse-submodules", "--update-shallow", "--"])
-        .args([absolute(from)?.as_os_str()])
+        .args([from.as_os_str()])
         .args([refspec])
         .run()
         .map(drop)

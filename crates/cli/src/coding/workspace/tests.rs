@@ -294,3 +294,88 @@ fn a_directory_that_cannot_be_written_is_made_removable_without_following_links(
     super::remove(&tree).unwrap();
     assert!(!tree.exists() && victim.exists());
 }
+
+/// What an agent writes into the engine's own repository is not obeyed, and what it removes is there again.
+#[test]
+fn the_engines_repository_is_its_own_at_each_use() {
+    let world = world();
+    let clone = world.workspace.materialize("clone", b"").unwrap();
+    let proof = world.dir.path().join("ran");
+    let evil = format!("touch {}; cat", proof.display());
+    let engine = world.workspace.engine_git();
+    git(&engine, &["config", "filter.x.clean", &evil]);
+    fs::create_dir_all(engine.join("info")).unwrap();
+    fs::write(engine.join("info/attributes"), "* filter=x\n").unwrap();
+    fs::write(clone.join(".gitattributes"), "* filter=x\n").unwrap();
+    fs::write(clone.join("kept.txt"), "changed\n").unwrap();
+    let captured = world.workspace.capture().unwrap();
+    assert!(!proof.exists(), "a filter of the agent's ran");
+    let victim = world.dir.path().join("victim");
+    fs::create_dir(&victim).unwrap();
+    let spoiled: [fn(&Path, &Path); 4] = [
+        |engine, _| fs::remove_dir_all(engine).unwrap(),
+        |engine, _| fs::write(engine.join("HEAD"), "nonsense").unwrap(),
+        |engine, _| fs::remove_dir_all(engine.join("refs")).unwrap(),
+        |engine, victim| {
+            fs::remove_dir_all(engine).unwrap();
+            symlink(victim, engine).unwrap();
+        },
+    ];
+    for spoil in spoiled {
+        spoil(&engine, &victim);
+        world.workspace.prepare(&world.repo).unwrap();
+        assert_eq!(world.workspace.capture().unwrap(), captured);
+    }
+    assert_eq!(fs::read_dir(&victim).unwrap().count(), 0);
+}
+
+#[test]
+fn a_pipe_in_the_place_of_gits_own_files_is_refused_by_name() {
+    use rustix::fs::{CWD, Mode, mkfifoat};
+    let world = world();
+    for name in [".gitignore", "sub/.gitattributes", "sub/.git/HEAD"] {
+        let path = world
+            .workspace
+            .materialize("clone", b"")
+            .unwrap()
+            .join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        drop(fs::remove_file(&path));
+        mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
+        let refused = world.workspace.capture().unwrap_err();
+        assert!(refused.message.contains(name), "{refused}");
+    }
+}
+
+/// A look at the user's repository runs none of its filters, and the way back from it obeys none of its addresses.
+#[test]
+fn the_users_configuration_neither_runs_nor_redirects_anything() {
+    let world = world();
+    let proof = world.dir.path().join("ran");
+    let evil = format!("touch {}; cat", proof.display());
+    fs::write(world.repo.join(".gitattributes"), "* filter=x=y\n").unwrap();
+    git(&world.repo, &["add", "--all"]);
+    git(&world.repo, &["commit", "--quiet", "--message", "filtered"]);
+    for (key, value) in [
+        ("filter.x=y.clean", evil.as_str()),
+        ("filter.x=y.process", &evil),
+        ("filter.x=y.required", "true"),
+        ("url.https://nowhere.invalid/.insteadOf", "/"),
+        ("protocol.file.allow", "never"),
+        ("protocol.allow", "never"),
+    ] {
+        git(&world.repo, &["config", key, value]);
+    }
+    // Another inode and another time: the content has to be looked at.
+    let kept = world.repo.join("kept.txt");
+    fs::remove_file(&kept).unwrap();
+    fs::write(&kept, "kept\n").unwrap();
+    Source::open(&world.repo).unwrap();
+    assert!(!proof.exists(), "a filter of the repository ran");
+    super::fetch(
+        &world.repo,
+        &world.workspace.engine_git(),
+        "refs/praxis/base",
+    )
+    .unwrap();
+}
