@@ -118,6 +118,51 @@ fn a_check_that_is_lost_again_and_again_does_not_end_the_run() {
     assert_eq!(world.stages(), ["plan", "implement"]);
 }
 
+/// What a person calls done is captured before that is recorded: without its tree nothing is, and afterwards the tree
+/// may go.
+#[test]
+fn a_tree_is_captured_when_its_work_is_called_done() {
+    let world = World::new(&AGENT.replace("echo bad", "echo good"));
+    let agent = format!(
+        "sh {}; test \"$PRAXIS_STAGE\" != implement || kill -9 $PPID",
+        world.agent.display()
+    );
+    let mut code = world.praxis();
+    code.args(["code", "--task", "t", "--approve-as", "tester", "--repo"])
+        .arg(&world.repo)
+        .args(["--check", support::CHECK, "--agent", &agent]);
+    assert_eq!(called(&mut code).signal, Some(9));
+    let unknown = world.json(&["unknown"]);
+    let id = text(&unknown, "/attempts/0/attemptId");
+    let clone = std::path::PathBuf::from(text(&unknown, "/attempts/0/tree"));
+    let evidence = world.file("finding", "it ended");
+    let evidence = evidence.to_str().unwrap();
+    let settle = || world.verb(&["reconcile", id, "--applied", "--evidence", evidence]);
+    let aside = clone.with_extension("aside");
+    std::fs::rename(&clone, &aside).unwrap();
+    let refused = settle();
+    assert_eq!(refused.exit, Some(2), "{}{}", refused.out, refused.err);
+    assert!(
+        refused.err.contains("REPO_UNUSABLE") && refused.err.contains("--not-applied"),
+        "{}",
+        refused.err
+    );
+    assert_eq!(text(&world.json(&["show"]), "/standing"), "UNCERTAIN");
+    std::fs::rename(&aside, &clone).unwrap();
+    let settled = settle();
+    assert_eq!(settled.exit, Some(0), "{}{}", settled.out, settled.err);
+    assert!(
+        settled.out.contains("with patch sha256 "),
+        "{}",
+        settled.out
+    );
+    std::fs::remove_dir_all(&clone).unwrap();
+    let ended = world.verb(&["resume", "--approve-as", "tester"]);
+    assert_eq!(ended.exit, Some(0), "{}{}", ended.out, ended.err);
+    let branch = text(&world.json(&["show"]), "/branch").to_owned();
+    assert_eq!(world.git(&["show", &format!("{branch}:a.txt")]), "good");
+}
+
 /// Kills at one point, resumes to the end, compares; returns what it took.
 fn killed_at(line: &str, wanted: &End, spent: &str) -> String {
     let point = line.split(' ').next().unwrap();

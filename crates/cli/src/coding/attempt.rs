@@ -4,19 +4,17 @@
 
 use std::path::PathBuf;
 
+use super::contract::Job;
+use super::graph::Stage;
+use super::outcome::{Ended, Outcome, PATCH_FILE, PLAN_FILE, TRANSCRIPT_FILE};
+use super::workspace::Workspace;
+use crate::files::read_left;
+use crate::limits;
 use aiws::decimal::Dec;
 use aiws::error::{Code, Error};
 use aiws::id::NodeId;
 use aiws::record::Artifact;
 use praxis_artifacts::ArtifactProvider;
-use praxis_engine::program::NodeContext;
-
-use super::contract::Job;
-use super::graph::Stage;
-use super::outcome::{CHECK_FILE, Ended, Outcome, PATCH_FILE, PLAN_FILE, TRANSCRIPT_FILE};
-use super::workspace::Workspace;
-use crate::files::read_left;
-use crate::limits;
 
 /// The files of one attempt beside its tree: `attempts/<node>-<number>/`.
 #[derive(Clone, Debug)]
@@ -64,48 +62,71 @@ impl AttemptFiles {
     }
 }
 
-/// The outcome of an agent run that a person says did its work: what stands in its tree and its files.
-///
-/// # Errors
-///
-/// `REPO_UNUSABLE` or `EVIDENCE_UNREADABLE` when the tree or the plan is gone; an artifact store's code.
-pub fn recapture(
-    stage: Stage,
-    workspace: &Workspace,
-    job: &Job,
-    ctx: &NodeContext,
-) -> Result<Outcome, Error> {
-    let number = ctx
-        .operation
-        .as_ref()
-        .map_or(1, |operation| operation.attempts.len() as u64);
-    let files = AttemptFiles::of(workspace, &ctx.node.id, number);
-    let put = |name: &str, bytes: &[u8]| put(ctx.artifacts.as_ref(), job, name, bytes);
-    let mut outcome = Outcome {
-        ended: Ended::Reconciled,
-        failure: None,
-        artifacts: Vec::new(),
-    };
-    match stage {
-        Stage::Plan => match plan(&files) {
-            Ok(plan) => outcome.artifacts.push(put(PLAN_FILE, &plan)?),
-            Err(error) => outcome.failure = Some(error.message),
-        },
-        Stage::Implement | Stage::Correct(_) => outcome
-            .artifacts
-            .push(put(PATCH_FILE, &workspace.capture()?.patch)?),
-        _ => outcome.failure = Some("nobody saw what the check said".to_owned()),
+/// One attempt of a stage, to be looked at again.
+pub struct Settled<'a> {
+    /// The job.
+    pub job: &'a Job,
+    /// The run's workspace.
+    pub workspace: &'a Workspace,
+    /// The node.
+    pub node: &'a NodeId,
+    /// The attempt's number, from 1.
+    pub number: u64,
+    /// Where results are stored.
+    pub artifacts: &'a dyn ArtifactProvider,
+}
+
+impl Settled<'_> {
+    /// The outcome of an agent run that a person says did its work: what stands in its tree and its files now.
+    ///
+    /// # Errors
+    ///
+    /// `REPO_UNUSABLE` or `EVIDENCE_UNREADABLE` when the tree or the plan is gone; an artifact store's code.
+    pub fn capture(&self) -> Result<Outcome, Error> {
+        let files = AttemptFiles::of(self.workspace, self.node, self.number);
+        let put = |name: &str, bytes: &[u8]| put(self.artifacts, self.job, name, bytes);
+        let made = match Stage::of(self.node) {
+            Some(Stage::Plan) => put(PLAN_FILE, &plan(&files)?)?,
+            Some(Stage::Implement | Stage::Correct(_)) => {
+                self.workspace.prepare(&self.job.repository())?;
+                put(PATCH_FILE, &self.workspace.capture()?.patch)?
+            }
+            _ => {
+                let message = "nobody saw what the check said; it can only run again";
+                return Err(Error::new(Code::EvidenceUnreadable, message));
+            }
+        };
+        let transcript = put(TRANSCRIPT_FILE, transcript(&files).as_bytes())?;
+        Ok(Outcome {
+            ended: Ended::Reconciled,
+            failure: None,
+            artifacts: vec![made, transcript],
+        })
     }
-    if stage.agent().is_some() {
-        outcome
-            .artifacts
-            .push(put(TRANSCRIPT_FILE, transcript(&files).as_bytes())?);
-    } else {
-        outcome
-            .artifacts
-            .push(put(CHECK_FILE, transcript(&files).as_bytes())?);
+
+    /// The outcome where nothing was captured when it was settled. A tree that is gone by now is a failure of the
+    /// work, not an end of the run: the check says the rest.
+    ///
+    /// # Errors
+    ///
+    /// An artifact store's code, or the system's.
+    pub fn recapture(&self) -> Result<Outcome, Error> {
+        let lost = match self.capture() {
+            Err(error) if matches!(error.code(), Code::RepoUnusable | Code::EvidenceUnreadable) => {
+                error
+            }
+            captured => return captured,
+        };
+        let mut artifacts = Vec::new();
+        if Stage::of(self.node) == Some(Stage::Implement) {
+            artifacts.push(put(self.artifacts, self.job, PATCH_FILE, b"")?);
+        }
+        Ok(Outcome {
+            ended: Ended::Reconciled,
+            failure: Some(lost.message),
+            artifacts,
+        })
     }
-    Ok(outcome)
 }
 
 /// Stores bytes under a name of this workflow.

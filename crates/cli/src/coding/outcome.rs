@@ -3,6 +3,7 @@
 //! Written by `adapter`, read by `program` and by the pages that show a run.
 
 use aiws::canonical;
+use aiws::decimal::U64;
 use aiws::digest::Digest;
 use aiws::error::Error;
 use aiws::json::Value;
@@ -18,6 +19,9 @@ pub const PATCH_FILE: &str = "change.patch";
 pub const TRANSCRIPT_FILE: &str = "transcript.txt";
 /// The artifact that is a check's output, headed by what came of it; a correction gets it as feedback.
 pub const CHECK_FILE: &str = "check.txt";
+
+/// The format name of a stored capture.
+const CAPTURE: &str = "praxis-capture";
 
 /// The evidence of one agent run or check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,6 +133,37 @@ pub fn named<'a>(artifacts: &'a [Artifact], name: &str) -> Option<&'a Artifact> 
     artifacts
         .iter()
         .find(|artifact| artifact.locator.key.as_str() == name)
+}
+
+/// What is stored beside a person's finding: what stood in the tree when the person said that the work was done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Capture {
+    /// Always `praxis-capture`.
+    pub format: String,
+    /// Always 0.
+    pub version: U64,
+    /// What was there.
+    pub outcome: Outcome,
+}
+
+impl Capture {
+    /// The capture of an outcome.
+    #[must_use]
+    pub fn of(outcome: Outcome) -> Self {
+        Self {
+            format: CAPTURE.to_owned(),
+            version: U64(0),
+            outcome,
+        }
+    }
+
+    /// The capture in stored bytes; none for anything else.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let capture: Self = canonical::from_value(&aiws::strict::parse(bytes).ok()?).ok()?;
+        (capture.format == CAPTURE && capture.version == U64(0)).then_some(capture)
+    }
 }
 
 /// Whether a producer says that its work counts. What says nothing of it counts.

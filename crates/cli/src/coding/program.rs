@@ -23,10 +23,12 @@ use tokio::sync::watch;
 
 use super::actions::Grants;
 use super::adapter::{AGENT, CHECK};
-use super::attempt::recapture;
+use super::attempt::Settled;
 use super::contract::Job;
 use super::graph::Stage;
-use super::outcome::{CHECK_FILE, Outcome, PATCH_FILE, PLAN_FILE, TRANSCRIPT_FILE, counts};
+use super::outcome::{
+    CHECK_FILE, Capture, Outcome, PATCH_FILE, PLAN_FILE, TRANSCRIPT_FILE, counts,
+};
 use super::pending::{current, current_approval, digest_in, inputs_of, is_about, kept, next_id};
 use super::tries::Tries;
 use super::workspace::Workspace;
@@ -253,11 +255,22 @@ impl Coding {
             .evidence
             .iter()
             .rev()
-            .find_map(|record| Outcome::from_value(&record.report.as_ref()?.evidence));
-        let outcome = match reported {
-            Some(outcome) => outcome,
-            // A person found out that it did its work: what stands in the workspace is its result.
-            None => recapture(stage, &self.workspace(&job), &job, ctx)?,
+            .find_map(|record| match &record.report {
+                Some(report) => Outcome::from_value(&report.evidence),
+                // A person found out that it did its work: what stood in the workspace then is its result.
+                None => Capture::from_bytes(&record.bytes).map(|capture| capture.outcome),
+            });
+        let outcome = match (reported, &ctx.operation) {
+            (Some(outcome), _) => outcome,
+            (None, Some(operation)) => Settled {
+                job: &job,
+                workspace: &self.workspace(&job),
+                node: &ctx.node.id,
+                number: operation.attempts.len() as u64,
+                artifacts: ctx.artifacts.as_ref(),
+            }
+            .recapture()?,
+            (None, None) => return Err(unexpected(&ctx.node.id)),
         };
         let mut artifacts = kept(inputs, &carried(stage));
         replace(&mut artifacts, &outcome.artifacts);

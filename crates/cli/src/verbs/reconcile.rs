@@ -1,16 +1,21 @@
 //! `praxis reconcile`: a person settles an uncertain agent run by what was found out.
-//! Invariant: the finding is stored as evidence before the decision is recorded; nothing else moves.
+//! Invariant: the finding, and what stands in the tree of work that was done, are stored as evidence before the decision
+//! is recorded; where the tree cannot be captured, nothing is recorded.
 //! Called by `verbs::run`.
 
 use aiws::decimal::Dec;
+use aiws::digest::Digest;
 use aiws::error::{Code, Error};
-use aiws::id::{EvidenceId, MissionId, RunId};
+use aiws::id::{ActorId, AttemptId, EvidenceId, MissionId, RunId};
 use aiws::record::{Attempt, SettledOutcome};
 use praxis_engine::Shutdown;
 use praxis_model::command::{Body, Intent, Reconcile};
+use praxis_model::stream::Subject;
 
 use super::{Call, block_on, print};
 use crate::args::Reconcile as Args;
+use crate::coding::attempt::Settled;
+use crate::coding::outcome::{Capture, Outcome, PATCH_FILE, PLAN_FILE};
 use crate::coding::program::Driven;
 use crate::exit::Exit;
 use crate::files::read_bounded;
@@ -44,22 +49,29 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
         true => (SettledOutcome::ConfirmedApplied, meant.attempt.reserved),
         false => (SettledOutcome::ConfirmedNotApplied, Dec::ZERO),
     };
-    block_on(async {
+    let captured = block_on(async {
         let session = Session::open(&call.store, Driven::None).await?;
-        let kept = session.artifacts.put(
-            &evidence,
-            "finding",
-            "text/plain",
-            &actor,
-            now_ms().saturating_add(RETENTION_MS),
-        );
-        let kept = kept.map_err(|error| Error::new(error.code(), error.to_string()))?;
+        let captured = match args.applied {
+            true => Some(capture(&session, &meant).await?),
+            false => None,
+        };
+        let mut stored = vec![keep(&session, &actor, "finding", "text/plain", &evidence)?];
+        if let Some(outcome) = &captured {
+            let bytes = aiws::canonical::bytes_of(&Capture::of(outcome.clone()))?;
+            stored.push(keep(
+                &session,
+                &actor,
+                "capture",
+                "application/json",
+                &bytes,
+            )?);
+        }
         let body = Body::Reconcile(Reconcile {
             run_id: meant.run_id.clone(),
             attempt_id: meant.attempt.attempt_id.clone(),
             outcome,
             actual,
-            evidence: vec![EvidenceId::new(format!("sha256:{}", kept.digest))?],
+            evidence: stored,
         });
         let request = format!("reconcile:{}", meant.attempt.attempt_id);
         let person = session.typed(&actor, &request);
@@ -73,8 +85,9 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
             )
             .await;
         session.close(Shutdown::Drain).await?;
-        said
+        said.map(|_| captured)
     })?;
+    let result = captured.as_ref().and_then(result_of);
     let word = if args.applied {
         "applied"
     } else {
@@ -86,17 +99,74 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
             "run": &meant.run_id,
             "outcome": outcome,
             "actual": actual,
+            "result": result.map(|(_, digest)| digest.to_string()),
         };
         print(&json::object("reconciled", members).to_string())?;
     } else {
         let id = short(meant.attempt.attempt_id.as_str());
+        let with = result
+            .map(|(name, digest)| format!(" with {name} sha256 {digest}"))
+            .unwrap_or_default();
         print(&format!(
-            "attempt {id} is recorded as {word}\nnext\n  {} resume {}",
+            "attempt {id} is recorded as {word}{with}\nnext\n  {} resume {}",
             crate::render::program(),
             meant.run_id
         ))?;
     }
     Ok(Exit::Done)
+}
+
+/// Stores evidence and names it.
+fn keep(
+    session: &Session,
+    actor: &ActorId,
+    name: &str,
+    media_type: &str,
+    bytes: &[u8],
+) -> Result<EvidenceId, Error> {
+    let until_ms = now_ms().saturating_add(RETENTION_MS);
+    let kept = session
+        .artifacts
+        .put(bytes, name, media_type, actor, until_ms);
+    let kept = kept.map_err(|error| Error::new(error.code(), error.to_string()))?;
+    EvidenceId::new(format!("sha256:{}", kept.digest))
+}
+
+/// What stands in the tree of the attempt: once it is recorded as done, this is its result, whatever becomes of the tree.
+async fn capture(session: &Session, meant: &Meant) -> Result<Outcome, Error> {
+    let subject = Subject::run(meant.mission_id.clone(), meant.run_id.clone());
+    let state = session.state(&subject).await?;
+    let job = session.coding.job(&state)?;
+    let operation = state.operations.get(&meant.attempt.operation_id);
+    let place = operation.and_then(|operation| {
+        let of = |id: &AttemptId| *id == meant.attempt.attempt_id;
+        let number = operation.attempts.iter().position(of)?;
+        Some((operation.node_id.as_ref()?, number as u64 + 1))
+    });
+    let Some((node, number)) = place else {
+        let message = "expected the attempt to belong to a node, found none";
+        return Err(Error::new(Code::AttemptNotFound, message));
+    };
+    let settled = Settled {
+        job: &job,
+        workspace: &session.coding.workspace(&job),
+        node,
+        number,
+        artifacts: session.artifacts.as_ref(),
+    };
+    settled.capture().map_err(|mut error| {
+        error.message = format!(
+            "what the agent left cannot be taken as its result: {}; nothing was recorded; put it back, or settle it with --not-applied",
+            error.message
+        );
+        error
+    })
+}
+
+/// The plan or the patch that was captured.
+fn result_of(outcome: &Outcome) -> Option<(&'static str, Digest)> {
+    let found = |what, name| Some((what, outcome.artifact(name)?.digest));
+    found("plan", PLAN_FILE).or_else(|| found("patch", PATCH_FILE))
 }
 
 /// The uncertain attempt of this name or of an unambiguous beginning of it.
