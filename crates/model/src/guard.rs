@@ -132,7 +132,7 @@ guards! {
     EndDone "FV-RUN.2" NodeNotReady Object "END is complete.";
     NodesDone "FV-GRAPH.7" NodeNotReady Object "Every node is complete or skipped by a choice.";
     RunVerified "FV-ASM.4" EvidenceInvalid Object "The current verification passes.";
-    RunAccepted "FV-RUN.3" EvidenceInvalid Object "The current acceptance accepts.";
+    RunAccepted "FV-RUN.3" EvidenceInvalid Object "The current acceptance accepts what the current verification passes, and was said after it.";
     GatesNotSkipped "HF-03.7" EvidenceInvalid Object "No VERIFICATION or ACCEPTANCE was skipped.";
 
     // openMission, startRun, grant.
@@ -212,6 +212,7 @@ guards! {
     // verify, accept, cancelRun, finishCancelRun.
     AssessmentNew "FV-ACC.7" IdentityConflict Object "The assessment id is new in the run.";
     AcceptVerified "FV-APR.5" StateInvalid Object "What is accepted has a current passing verification.";
+    AcceptSubject "FV-APR.5" StateInvalid Object "What is accepted is what the current verification is about.";
     CancelOnce "FV-RUN.5" StateInvalid Object "No cancellation is pending.";
     FinishCanceling "FV-RUN.5" StateInvalid Object "A cancellation is pending.";
     FinishResolved "HS-06.6" EffectUnresolved Object "No attempt is in flight or uncertain.";

@@ -10,7 +10,7 @@ use aiws::id::NodeId;
 use aiws::record::{Lifecycle, Node, NodeKind, OutcomeStatus};
 use serde::Serialize;
 
-use crate::decide::complete_run::current;
+use crate::decide::complete_run::{accepted, current};
 use crate::event::Gate;
 use crate::graph;
 use crate::run::{NodeStatus, RunState};
@@ -130,5 +130,5 @@ fn is_complete(state: &RunState) -> bool {
     graph.nodes.iter().all(done)
         && ends.any(|node| status(node) == Some(NodeStatus::Completed))
         && current(&state.verifications).is_some()
-        && current(&state.acceptances).is_some()
+        && accepted(state).is_some()
 }

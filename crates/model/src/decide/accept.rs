@@ -31,6 +31,12 @@ pub(super) fn decide(
             current(&state.verifications).map(|assessment| assessment.assessment_id.as_str());
         members(object! { "verification": last })
     })?;
+    let last = current(&state.verifications);
+    let same = last.is_none_or(|last| last.subject == body.subject);
+    check(Guard::AcceptSubject, rejected || same, || {
+        let verified = last.map(|last| last.subject.as_str());
+        members(object! { "subject": &body.subject, "verified": verified })
+    })?;
     let said = Said {
         assessment_id: &body.assessment_id,
         verdict: body.verdict.into(),

@@ -1,7 +1,7 @@
 //! completeRun: ends a run whose END is done and whose outcome gates are passed (FV-RUN.2).
 //!
 //! Invariant: a run is COMPLETED only with every node done or skipped by a choice, a current passing verification
-//! and a current acceptance; a skipped gate is no passed gate (HF-03.7). Called by `decide::run`.
+//! and an acceptance of just that; a skipped gate is no passed gate (HF-03.7). Called by `decide::run`.
 
 use aiws::object;
 use aiws::record::{Assessment, Graph, Lifecycle, Node, NodeKind};
@@ -31,7 +31,7 @@ pub(super) fn decide(
     )?;
     check(
         Guard::RunAccepted,
-        current(&state.acceptances).is_some(),
+        accepted(state).is_some(),
         Default::default,
     )?;
     let mut outcome = Outcome::default();
@@ -51,6 +51,22 @@ pub(crate) fn current(assessments: &[Assessment]) -> Option<&Assessment> {
     assessments
         .last()
         .filter(|last| last.verdict.is_positive() && last.invalidated.is_none())
+}
+
+/// The last assessment that passed and still counts, whatever was said after it.
+pub(crate) fn last_passed(assessments: &[Assessment]) -> Option<&Assessment> {
+    let mut latest = assessments.iter().rev();
+    latest.find(|assessment| assessment.verdict.is_positive() && assessment.invalidated.is_none())
+}
+
+/// The acceptance that counts: the last one, where it takes what passed last and was said after that (FV-ASM.2). One
+/// that was said of an earlier verification takes something else.
+pub(crate) fn accepted(state: &RunState) -> Option<&Assessment> {
+    let passed = last_passed(&state.verifications)?;
+    current(&state.acceptances).filter(|acceptance| {
+        state.accepted_on.as_ref() == Some(&passed.assessment_id)
+            && acceptance.subject == passed.subject
+    })
 }
 
 fn nodes(state: &RunState, graph: &Graph) -> Result<(), Rejection> {

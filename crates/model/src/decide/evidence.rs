@@ -12,7 +12,7 @@ use aiws::record::{
 use aiws::schema::Schema;
 
 use super::boundary;
-use super::complete_run::current;
+use super::complete_run::{accepted, current};
 use crate::admission::{details, is_in_force};
 use crate::decision::Rejection;
 use crate::facts::Facts;
@@ -122,7 +122,7 @@ fn of_kind(
             check(Guard::VerificationCurrent, rests, named)?;
         }
         NodeKind::Acceptance => {
-            let rests = rests_on(manifest, ACCEPTANCE, current(&state.acceptances));
+            let rests = rests_on(manifest, ACCEPTANCE, accepted(state));
             check(Guard::AcceptanceCurrent, rests, named)?;
         }
         NodeKind::End => {

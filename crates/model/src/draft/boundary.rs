@@ -14,7 +14,7 @@ use super::{new_id, node};
 use crate::admission::details;
 use crate::command::{BoundaryIntent, CommitBoundary};
 use crate::decide::boundary::{self, ManifestIds};
-use crate::decide::complete_run::current;
+use crate::decide::complete_run::{accepted, current};
 use crate::decide::evidence::{ACCEPTANCE, VERIFICATION};
 use crate::decision::Rejection;
 use crate::facts::Facts;
@@ -116,7 +116,7 @@ fn criteria(
     let mut all = intent.criteria.clone();
     let gate = match &node.kind {
         NodeKind::Verification => Some((VERIFICATION, current(&state.verifications))),
-        NodeKind::Acceptance => Some((ACCEPTANCE, current(&state.acceptances))),
+        NodeKind::Acceptance => Some((ACCEPTANCE, accepted(state))),
         _ => None,
     };
     let Some((name, Some(assessment))) = gate.filter(|_| intent.status == OutcomeStatus::Completed)

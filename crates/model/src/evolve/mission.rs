@@ -168,6 +168,7 @@ impl RunState {
             approval_lives: Map::default(),
             verifications: Vec::new(),
             acceptances: Vec::new(),
+            accepted_on: None,
             manifests: Map::default(),
             checkpoints: Map::default(),
             deliveries: Map::default(),

@@ -10,6 +10,7 @@ use aiws::record::{
 };
 
 use super::{IllegalEvent, free, known, same};
+use crate::decide::complete_run::last_passed;
 use crate::event::Event;
 use crate::run::{ApprovalLife, RunState};
 
@@ -205,6 +206,7 @@ pub(super) fn assessment_recorded(
         .chain(&state.acceptances)
         .any(|known| known.assessment_id == *id);
     free("the assessment", id, taken)?;
+    let passed = last_passed(&state.verifications).map(|passed| passed.assessment_id.clone());
     let list = match assessment.kind {
         AssessmentKind::Verification => &mut state.verifications,
         AssessmentKind::Acceptance => &mut state.acceptances,
@@ -215,5 +217,8 @@ pub(super) fn assessment_recorded(
         assessment.revision.get(),
     )?;
     list.push(assessment.clone());
+    if assessment.kind == AssessmentKind::Acceptance {
+        state.accepted_on = passed;
+    }
     Ok(())
 }

@@ -13,7 +13,7 @@ use aiws::record::{
 use super::waits::is_in_flight;
 use super::{is_complete, is_open, is_ready};
 use crate::admission::{is_in_force, needs_approval, serves};
-use crate::decide::complete_run::current;
+use crate::decide::complete_run::{accepted, current};
 use crate::decide::reconcile::is_uncertain;
 use crate::event::Gate;
 use crate::graph;
@@ -146,7 +146,7 @@ fn evident(state: &RunState, node: &Node, own: &NodeState, now_ms: u64) -> bool 
             .values()
             .any(|approval| is_in_force(approval, now_ms)),
         NodeKind::Verification => current(&state.verifications).is_some(),
-        NodeKind::Acceptance => current(&state.acceptances).is_some(),
+        NodeKind::Acceptance => accepted(state).is_some(),
     }
 }
 

@@ -8,7 +8,7 @@ use aiws::record::{Attempt, AttemptStatus, EffectClass, HoldState, Node, NodeKin
 
 use super::steps::{lacks_approval, launch};
 use crate::admission::is_in_force;
-use crate::decide::complete_run::current;
+use crate::decide::complete_run::{accepted, current};
 use crate::decide::reconcile::is_uncertain;
 use crate::event::Gate;
 use crate::run::{NodeStatus, RunState};
@@ -105,8 +105,9 @@ fn node_wait(state: &RunState, node: &Node, now_ms: u64) -> Option<Wait> {
         }
         NodeKind::Verification => (active && current(&state.verifications).is_none())
             .then_some(Wait::Verification { node_id }),
-        NodeKind::Acceptance => (active && current(&state.acceptances).is_none())
-            .then_some(Wait::Acceptance { node_id }),
+        NodeKind::Acceptance => {
+            (active && accepted(state).is_none()).then_some(Wait::Acceptance { node_id })
+        }
         NodeKind::Decision(_) | NodeKind::Join(_) | NodeKind::End => None,
     }
 }

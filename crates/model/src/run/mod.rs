@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use aiws::digest::Digest;
 use aiws::id::{
-    ActivationId, ActorId, ApprovalId, AttemptId, CheckpointId, DeliveryId, HandoffId, HoldId,
-    NodeId, OperationId, StreamId,
+    ActivationId, ActorId, ApprovalId, AssessmentId, AttemptId, CheckpointId, DeliveryId,
+    HandoffId, HoldId, NodeId, OperationId, StreamId,
 };
 use aiws::record::{
     Approval, Assessment, Attempt, Cause, Claim, ClaimEnd, Consumption, Contract, Delivery, Graph,
@@ -126,6 +126,8 @@ pub struct RunState {
     pub verifications: Vec<Assessment>,
     /// Acceptances, oldest first.
     pub acceptances: Vec<Assessment>,
+    /// The verification that was the last to pass when the last acceptance or refusal was said.
+    pub accepted_on: Option<AssessmentId>,
     /// Manifests.
     pub manifests: Map<HandoffId, Committed>,
     /// Which manifest a checkpoint belongs to.

@@ -317,8 +317,33 @@ cases! {
         stopped(&world, Guard::RunAccepted, Code::EvidenceInvalid, |world| world.finish())?;
         world.accept("c1", AcceptanceVerdict::Accepted).must()?;
         accepted(&world, |world| world.finish())?;
-        world.verify("v2", VerificationVerdict::Fail).must()?;
-        stopped(&world, Guard::RunVerified, Code::EvidenceInvalid, |world| world.finish())
+        let mut failed = world.clone();
+        failed.verify("v2", VerificationVerdict::Fail).must()?;
+        stopped(&failed, Guard::RunVerified, Code::EvidenceInvalid, |world| world.finish())?;
+        // What passes after the acceptance is not what was accepted.
+        world.verify("v2", VerificationVerdict::Pass).must()?;
+        stopped(&world, Guard::RunAccepted, Code::EvidenceInvalid, |world| world.finish())?;
+        world.accept("c2", AcceptanceVerdict::Accepted).must()?;
+        accepted(&world, |world| world.finish()).map(drop)
+    }
+
+    /// Proves FV-RUN.2, HD-04.5: a run whose END was skipped has nothing to complete.
+    #[test]
+    fn a_skipped_end_completes_nothing() {
+        let nodes = vec![
+            decision("d", &[], "x", "y"),
+            task("x", &["d"]),
+            task("y", &["d"]),
+            join("j", &["x", "y"]),
+            end(&["j"]),
+        ];
+        let mut world = World::with(graph(nodes));
+        world.pass("d", aiws::object! { "pass": true }).must()?;
+        world.work("x").must()?;
+        world.verify("v1", VerificationVerdict::Pass).must()?;
+        world.accept("c1", AcceptanceVerdict::Accepted).must()?;
+        ensure(world.status("end") == NodeStatus::Skipped, "END was not skipped")?;
+        stopped(&world, Guard::EndDone, Code::NodeNotReady, |world| world.finish())
     }
 
     /// Proves HF-03.7, FV-GRAPH.7: a gate that was skipped is no gate that was passed.

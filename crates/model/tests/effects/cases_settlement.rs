@@ -351,6 +351,18 @@ pub const ASSESSMENTS: &[Case] = &[
             Who::Human,
         )
     }),
+    // What passed is not what is accepted.
+    Case(Guard::AcceptSubject, || {
+        let Body::Accept(body) = accept_body("a", AcceptanceVerdict::Accepted) else {
+            unreachable!("an acceptance")
+        };
+        let subject = id("something-else");
+        on(
+            verified(&[VerificationVerdict::Pass]),
+            &Body::Accept(Accept { subject, ..body }),
+            Who::Human,
+        )
+    }),
     Case(Guard::HumanDecides, || {
         on(
             verified(&[VerificationVerdict::Pass]),
