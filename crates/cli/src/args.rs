@@ -89,7 +89,7 @@ pub struct Code {
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=i64::from(MAX_CORRECTIONS)))]
     pub max_corrections: u32,
     /// What the run may cost, in units; an agent run costs 1 unless it says otherwise [default: 2 + N]
-    #[arg(long, value_name = "UNITS", allow_negative_numbers = true)]
+    #[arg(long, value_name = "UNITS", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub budget: Option<u64>,
     /// Longest time for one agent run or check, in seconds
     #[arg(long, value_name = "S", default_value_t = DEFAULT_TIMEOUT_SECONDS, value_parser = clap::value_parser!(u64).range(1..=TIMEOUT_SECONDS))]

@@ -42,8 +42,24 @@ impl Exit {
             | Code::StoreLocked
             | Code::StorePermissions => Self::Usage,
             Code::SchemaInvalid => Self::Usage,
+            // What was wrong with the call is said before anything is written; this is the disk, the pipe, the system.
+            Code::ExportFailed => Self::Internal,
             _ if code.stage() == Stage::Usage => Self::Usage,
             _ => Self::Internal,
+        }
+    }
+
+    /// The exit of a failure after a run has begun, where 2 would say that nothing was changed: a repository that is
+    /// gone or in the way waits for a person, everything else is this program's or the system's.
+    #[must_use]
+    pub fn after_start(code: Code) -> Self {
+        match (Self::of(code), code) {
+            (
+                Self::Usage,
+                Code::RepoNotFound | Code::RepoUnusable | Code::RepoDirty | Code::Usage,
+            ) => Self::Waits,
+            (Self::Usage, _) => Self::Internal,
+            (exit, _) => exit,
         }
     }
 
@@ -83,6 +99,7 @@ mod tests {
             (Code::RepoDirty, Exit::Usage),
             (Code::StoreLocked, Exit::Usage),
             (Code::StoreFull, Exit::Internal),
+            (Code::ExportFailed, Exit::Internal),
             (Code::StoreReadOnly, Exit::Internal),
             (Code::ChainBroken, Exit::Unverified),
             (Code::HumanRequired, Exit::Waits),
@@ -91,6 +108,15 @@ mod tests {
         for (code, exit) in cases {
             assert_eq!(Exit::of(code), exit, "{code}");
         }
+    }
+
+    #[test]
+    fn nothing_that_began_ends_as_wrong_usage() {
+        for code in Code::all() {
+            assert_ne!(Exit::after_start(*code), Exit::Usage, "{code}");
+        }
+        assert_eq!(Exit::after_start(Code::RepoNotFound), Exit::Waits);
+        assert_eq!(Exit::after_start(Code::ChainBroken), Exit::Unverified);
     }
 
     #[test]

@@ -282,11 +282,11 @@ pub fn named(option: &str, name: &str) -> Result<ActorId, Error> {
     let plain = !name.trim().is_empty()
         && name.chars().count() <= 128
         && crate::render::escape::line(name) == name;
-    if plain && !name.starts_with("system:") {
+    if plain && !name.starts_with("system:") && !name.starts_with("rule:") {
         return ActorId::new(name);
     }
     let message = format!(
-        "{option}: expected a name of 1 to 128 plain characters that is no system principal"
+        "{option}: expected a person's name of 1 to 128 plain characters; system: and rule: name no person"
     );
     Err(Error::new(Code::Usage, message))
 }
@@ -344,7 +344,14 @@ mod tests {
     #[test]
     fn names_of_people_are_plain_and_not_the_engines() {
         assert_eq!(named("--as", "alice").unwrap().as_str(), "alice");
-        for bad in ["", " ", "a\nb", "\u{202e}a", "system:engine"] {
+        for bad in [
+            "",
+            " ",
+            "a\nb",
+            "\u{202e}a",
+            "system:engine",
+            "rule:check-passed",
+        ] {
             assert_eq!(
                 named("--as", bad).unwrap_err().code(),
                 Code::Usage,

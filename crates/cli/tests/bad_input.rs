@@ -96,9 +96,11 @@ fn code_refuses_bad_options() {
         ),
         (&["--approve-as", ""], "--approve-as"),
         (&["--approve-as", "system:engine"], "--approve-as"),
+        (&["--approve-as", "rule:check-passed"], "--approve-as"),
         (&["--max-corrections", "21"], "--max-corrections"),
         (&["--timeout", "0"], "--timeout"),
         (&["--budget", "-1"], "--budget"),
+        (&["--budget", "0"], "--budget"),
         (&["--budget", "many"], "--budget"),
     ];
     for (options, words) in cases {
@@ -265,16 +267,11 @@ fn verbs_that_name_something_refuse_what_is_not_there() {
         ),
         (
             &["export", existing.to_str().unwrap()],
-            "EXPORT_FAILED",
+            "USAGE",
             2,
             "name a new file",
         ),
-        (
-            &["export", "/nowhere/export"],
-            "EXPORT_FAILED",
-            2,
-            "/nowhere",
-        ),
+        (&["export", "/nowhere/export"], "USAGE", 2, "/nowhere"),
         (
             &["explain", "STORE_LOCKD"],
             "CODE_UNKNOWN",
