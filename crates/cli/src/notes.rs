@@ -29,6 +29,7 @@ pub fn install() {
     let log = filter.map(|filter| {
         tracing_subscriber::fmt::layer()
             .with_writer(std::io::stderr)
+            .log_internal_errors(false)
             .with_filter(filter)
     });
     // A second installation, as tests in one process make it, changes nothing.
@@ -49,11 +50,10 @@ impl<S: Subscriber> Layer<S> for Refusals {
             .as_deref()
             .and_then(|code| Code::parse(code.trim_matches('"')))
         {
-            // The first is the refusal's own sentence; a literal alone says what the engine did about it.
-            let said = if seen.messages.len() > 1 {
-                seen.messages[0].as_str()
-            } else {
-                code.sentence()
+            // The literal, which says what the engine did about it, comes first; the refusal's own sentence second.
+            let said = match seen.messages.as_slice() {
+                [_, said, ..] => said.as_str(),
+                _ => code.sentence(),
             };
             let message = crate::render::escape::line(said.trim_matches('"'));
             *LAST.lock().unwrap_or_else(PoisonError::into_inner) =
@@ -75,5 +75,21 @@ impl Visit for Seen {
             "message" => self.messages.push(format!("{value:?}")),
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_noted_in_its_own_words() {
+        let (code, message) = (Code::ApprovalStale.name(), "the approval expired");
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(Refusals), || {
+            tracing::info!(step = 1, code, message = %message, "a step was refused");
+        });
+        let (_, error) = last_refusal().unwrap();
+        assert_eq!(error.code(), Code::ApprovalStale);
+        assert_eq!(error.message, message);
     }
 }

@@ -40,6 +40,9 @@ const LEFT_OVERS: &[&str] = &["todo!", "unimplemented!", "dbg!"];
 /// Calls that turn an error into a panic.
 const PANICKING: &[&str] = &[".unwrap()", ".expect("];
 
+/// Macros that end the program when the other end of an output is gone.
+const PRINTING: &[&str] = &["print!", "println!", "eprint!", "eprintln!"];
+
 /// Source is ASCII, comments and literals included.
 pub fn not_ascii(file: &SourceFile) -> Vec<String> {
     let bad = |line: &str| line.chars().find(|c| !c.is_ascii());
@@ -66,6 +69,14 @@ pub fn left_overs(file: &SourceFile) -> Vec<String> {
 /// No `unwrap()` or `expect(` outside tests.
 pub fn panicking_calls(file: &SourceFile) -> Vec<String> {
     words(&file.path, &file.shipped_code(), PANICKING)
+}
+
+/// The command line writes through functions that bear a closed or full output, never through the printing macros.
+pub fn printing(file: &SourceFile) -> Vec<String> {
+    match file.is_below("crates/cli/src") {
+        true => words(&file.path, &file.shipped_code(), PRINTING),
+        false => vec![],
+    }
 }
 
 /// A pure crate contains none of what makes two runs differ.
@@ -177,6 +188,13 @@ mod tests {
             "crates/cli/src/a.rs",
             "fn a() { b().unwrap() }\n",
             "fn a() { b().unwrap_or(1) }\n#[test]\nfn t() { b().unwrap() }\n",
+        ),
+        (
+            "the command line bears outputs that fail",
+            printing,
+            "crates/cli/src/a.rs",
+            "fn a() { eprintln!(\"b\") }\n",
+            "fn a() { say(\"b\") }\n#[test]\nfn t() { println!(\"b\") }\n",
         ),
         (
             "pure crates are pure",

@@ -9,6 +9,7 @@ pub mod page;
 pub mod rows;
 pub mod text;
 
+use std::io::Write;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -23,6 +24,13 @@ pub fn remember_store(named: Option<&Path>) {
     };
     // A program has one command line.
     let _ = PROGRAM.set(typed);
+}
+
+/// Says a line to whoever watches, on the standard error. Nobody has to: one that is closed or full stops no work.
+pub fn say(text: &str) {
+    let _ = std::io::stderr()
+        .lock()
+        .write_all(format!("{text}\n").as_bytes());
 }
 
 /// How this program is typed in what is suggested next.

@@ -22,6 +22,7 @@ use crate::args::{Cli, Verb};
 use crate::exit::Exit;
 use crate::render::json;
 use crate::render::page::Page;
+use crate::render::say;
 use crate::render::text::{self, Style};
 use crate::runner::Outcome;
 use crate::store;
@@ -80,18 +81,18 @@ pub fn say_error(error: &Error, json: bool) {
     let rule = guard
         .map(|id| format!("this does not hold ({id}): "))
         .unwrap_or_default();
-    eprintln!(
+    say(&format!(
         "praxis: {}: {rule}{}{place}",
         error.code(),
         crate::render::escape::block(&error.message)
-    );
+    ));
     let mend = error.details.get("mend").and_then(Value::as_str);
     match mend {
-        Some(mend) => eprintln!("  try: {mend}"),
-        None => eprintln!("  {}", error.code().remedy()),
+        Some(mend) => say(&format!("  try: {mend}")),
+        None => say(&format!("  {}", error.code().remedy())),
     }
     if error.code().stage() != Stage::Usage {
-        eprintln!("  more: praxis explain {}", error.code());
+        say(&format!("  more: praxis explain {}", error.code()));
     }
 }
 

@@ -30,7 +30,7 @@ pub fn run(call: &Call) -> Result<Exit, Error> {
         .verify(&mut progress)
         .map_err(|error| of_store(&call.store, &error))?;
     if terminal {
-        eprintln!();
+        crate::render::say("");
     }
     let good = report.is_sound();
     let exit = if good { Exit::Done } else { Exit::Unverified };
