@@ -2,7 +2,10 @@
 //! Invariant: one line per event, nothing left out but what was asked to be.
 //! Called by `verbs::run`.
 
+use std::collections::BTreeMap;
+
 use aiws::error::Error;
+use aiws::id::{DeliveryId, NodeId};
 use aiws::json::Value;
 use praxis_journal_format::Sealed;
 use praxis_model::command::Body;
@@ -27,13 +30,15 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
         .map(|run| reader.find(Some(run)))
         .transpose()?;
     let (mut lines, mut events) = (Vec::new(), Vec::new());
+    let mut recipients = Recipients::new();
     let read = reader.journal.scan(1, |sequence, sealed| {
         let subject = &sealed.event.subject;
+        remember(&mut recipients, &sealed);
         let wanted = only.as_ref().is_none_or(|only| only == subject);
         if wanted && call.json {
-            events.push(value(sequence, &sealed));
+            events.push(value(sequence, &sealed, &recipients));
         } else if wanted {
-            lines.push(line(sequence, &sealed));
+            lines.push(line(sequence, &sealed, &recipients));
         }
         true
     });
@@ -53,7 +58,18 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-fn line(sequence: u64, sealed: &Sealed) -> String {
+/// Which node a delivery is for, from the boundary that made it.
+type Recipients = BTreeMap<DeliveryId, NodeId>;
+
+fn remember(recipients: &mut Recipients, sealed: &Sealed) {
+    if let Body::CommitBoundary(body) = &sealed.event.command {
+        let manifests = std::iter::once(&body.manifest).chain(&body.skipped);
+        let all = manifests.flat_map(|manifest| &manifest.recipients);
+        recipients.extend(all.map(|to| (to.delivery_id.clone(), to.node_id.clone())));
+    }
+}
+
+fn line(sequence: u64, sealed: &Sealed, recipients: &Recipients) -> String {
     let event = &sealed.event;
     let run = event
         .subject
@@ -66,12 +82,12 @@ fn line(sequence: u64, sealed: &Sealed) -> String {
         escape::line(run),
         event.kind.name(),
         escape::line(event.actor_id.as_str()),
-        what(sealed)
+        what(sealed, recipients)
     );
     line.trim_end().to_owned()
 }
 
-fn value(sequence: u64, sealed: &Sealed) -> Value {
+fn value(sequence: u64, sealed: &Sealed, recipients: &Recipients) -> Value {
     let event = &sealed.event;
     aiws::object! {
         "sequence": sequence.to_string(),
@@ -85,15 +101,22 @@ fn value(sequence: u64, sealed: &Sealed) -> Value {
         "actorKind": event.actor_kind,
         "decisionClass": event.decision_class.as_str(),
         "atMs": event.at_ms,
-        "what": what(sealed),
+        "what": what(sealed, recipients),
     }
 }
 
 /// What the event is about, in a few words.
-fn what(sealed: &Sealed) -> String {
+fn what(sealed: &Sealed, recipients: &Recipients) -> String {
     let event = &sealed.event;
     let short = |id: &str| crate::render::page::short(&escape::line(id));
+    let delivery = |id: &DeliveryId| {
+        let node = recipients.get(id).map_or("-", |node| node.as_str());
+        format!("delivery {} for {}", short(id.as_str()), escape::line(node))
+    };
     match &event.command {
+        Body::ClaimDelivery(body) => delivery(&body.delivery_id),
+        Body::AcknowledgeDelivery(body) => delivery(&body.delivery_id),
+        Body::ReleaseDelivery(body) => delivery(&body.delivery_id),
         Body::CommitBoundary(body) => {
             let node = escape::line(body.manifest.producer.node_id.as_str());
             format!("{node} {}", body.manifest.outcome.status)
