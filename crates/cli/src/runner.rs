@@ -17,7 +17,7 @@ use praxis_model::stream::Subject;
 use tokio::sync::{Notify, watch};
 
 use crate::coding::contract::Job;
-use crate::coding::publish::{Accepted, CONSUMER, publish};
+use crate::coding::publish::{Accepted, CONSUMER, branch, publish};
 use crate::decider::{Decided, Decider};
 use crate::exit::Exit;
 use crate::notes;
@@ -25,6 +25,7 @@ use crate::render::live::Live;
 use crate::render::page::{Page, Standing};
 use crate::render::rows::History;
 use crate::session::{Session, now_ms};
+use crate::store::Reader;
 
 /// How long a run may stand still with nothing in flight before that is reported.
 const STILL: Duration = Duration::from_secs(10);
@@ -62,12 +63,20 @@ pub struct Outcome {
     pub error: Option<Error>,
 }
 
-/// Drives runs and shuts the engine down.
-///
-/// # Errors
-///
-/// A store code when the store fails; the runs can be resumed.
-pub async fn drive(session: &Session, runs: &[Subject], asking: Asking) -> Result<Outcome, Error> {
+/// Drives runs and shuts the engine down. What fails on the way is part of the outcome: the runs have begun and can be
+/// resumed.
+pub async fn drive(session: &Session, runs: &[Subject], asking: Asking) -> Outcome {
+    match drive_all(session, runs, asking).await {
+        Ok(outcome) => outcome,
+        Err(error) => Outcome {
+            pages: Vec::new(),
+            exit: Exit::after_start(error.code()),
+            error: Some(error),
+        },
+    }
+}
+
+async fn drive_all(session: &Session, runs: &[Subject], asking: Asking) -> Result<Outcome, Error> {
     let changed = Arc::new(Notify::new());
     let mut driven = Vec::new();
     for subject in runs {
@@ -81,7 +90,7 @@ pub async fn drive(session: &Session, runs: &[Subject], asking: Asking) -> Resul
         Ok(Left::Signal) => drain_or_stop(session).await,
         _ => session.close(Shutdown::Drain).await,
     };
-    let pages: Vec<Page> = driven.iter().map(|run| page(session, run, true)).collect();
+    let pages = final_pages(session, &driven);
     let mut exit = pages
         .iter()
         .fold(Exit::Done, |exit, page| exit.worse(page.standing.exit()));
@@ -92,7 +101,7 @@ pub async fn drive(session: &Session, runs: &[Subject], asking: Asking) -> Resul
         Err(found) => error = Some(found),
     }
     if let Some(error) = &error {
-        exit = exit.worse(Exit::of(error.code()));
+        exit = exit.worse(Exit::after_start(error.code()));
     }
     Ok(Outcome { pages, exit, error })
 }
@@ -260,8 +269,9 @@ fn standing_still(driven: &[Driven]) -> Option<Error> {
         })
 }
 
-/// What became of the branch of each run that completed and was not published before.
-pub type Published = Vec<(Subject, Result<(), Error>)>;
+/// What became of the branch of each run that completed and was not published before: where it is, if the run is one
+/// that has a branch.
+pub type Published = Vec<(Subject, Result<Option<String>, Error>)>;
 
 /// Brings every accepted result that the outbox still has for the publisher to its branch, then acknowledges up to
 /// the first one that failed: that one comes again, also after a restart (OUT-1).
@@ -297,10 +307,10 @@ pub async fn publish_pending(session: &Session) -> Result<Published, Error> {
 }
 
 /// Brings one accepted result to its branch; a run of another kind has none.
-async fn publish_run(session: &Session, subject: &Subject) -> Result<(), Error> {
+async fn publish_run(session: &Session, subject: &Subject) -> Result<Option<String>, Error> {
     let state = session.state(subject).await?;
     if Job::named_in(&state.contract).is_none() {
-        return Ok(());
+        return Ok(None);
     }
     let job = session.coding.job(&state)?;
     let journal = session.host.journal().clone();
@@ -313,7 +323,9 @@ async fn publish_run(session: &Session, subject: &Subject) -> Result<(), Error> 
         let accepted = Accepted::of(&state, &events)?;
         let patch = praxis_artifacts::read_verified(artifacts.as_ref(), &accepted.patch, 0);
         let patch = patch.map_err(|error| Error::new(error.code(), error.to_string()))?;
-        publish(&workspace, &job, &accepted, &patch).map(drop)
+        publish(&workspace, &job, &accepted, &patch)?;
+        let repository = crate::render::escape::line(&job.repository);
+        Ok(Some(format!("{} in {repository}", branch(&job))))
     });
     done.await.unwrap_or_else(|_| {
         Err(Error::new(
@@ -321,6 +333,20 @@ async fn publish_run(session: &Session, subject: &Subject) -> Result<(), Error> 
             "publishing stopped before it was done; praxis resume tries again",
         ))
     })
+}
+
+/// The pages after the engine has shut down: what `show` shows, as the store has it. Where it cannot be read now, what
+/// was seen last.
+fn final_pages(session: &Session, driven: &[Driven]) -> Vec<Page> {
+    let reader = Reader::open(session.path()).ok();
+    let read = |run: &Driven| {
+        let reader = reader.as_ref()?;
+        Some(reader.page(&reader.load(&run.subject).ok()?, now_ms()))
+    };
+    driven
+        .iter()
+        .map(|run| read(run).unwrap_or_else(|| page(session, run, true)))
+        .collect()
 }
 
 /// A page from what is published now. `closed` says that no owner is left.
@@ -338,19 +364,20 @@ fn page(session: &Session, run: &Driven, closed: bool) -> Page {
         &run.job,
         &History::of(&events),
         account.as_ref(),
+        false,
         now_ms(),
     )
 }
 
 /// Lets what is in flight finish; a second signal stops it.
 async fn drain_or_stop(session: &Session) -> Result<(), Error> {
-    eprintln!(
-        "stopping: an agent that runs now may finish; Ctrl-C again stops it at once, and praxis resume goes on"
+    crate::render::say(
+        "stopping: an agent that runs now may finish; Ctrl-C again stops it at once, and praxis resume goes on",
     );
     let mut signals = Signals::new()?;
     tokio::select! {
         drained = session.close(Shutdown::Drain) => drained,
-        () = signals.next() => session.close(Shutdown::Now).await,
+        () = signals.again() => session.close(Shutdown::Now).await,
     }
 }
 
@@ -358,6 +385,8 @@ async fn drain_or_stop(session: &Session) -> Result<(), Error> {
 struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
+    /// None where whoever started this program has it ignored, as `nohup` does.
+    hang_up: Option<tokio::signal::unix::Signal>,
 }
 
 impl Signals {
@@ -369,15 +398,43 @@ impl Signals {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt()).map_err(failed)?,
             terminate: signal(SignalKind::terminate()).map_err(failed)?,
+            hang_up: match ignores_hang_up() {
+                true => None,
+                false => Some(signal(SignalKind::hangup()).map_err(failed)?),
+            },
         })
     }
 
+    /// Any of them.
     async fn next(&mut self) {
+        let hang_up = async {
+            match &mut self.hang_up {
+                Some(hang_up) => drop(hang_up.recv().await),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            () = hang_up => {}
+        }
+    }
+
+    /// One that somebody sends to say it again. A terminal that goes away may well say so twice by itself.
+    async fn again(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
         }
     }
+}
+
+/// Whether this process was started with hang-ups ignored: signal 1 is the lowest bit of the mask.
+fn ignores_hang_up() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask & 1 == 1)
 }
 
 /// The names in the environment that the jobs let through and that are not set here.

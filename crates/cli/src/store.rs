@@ -6,19 +6,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aiws::error::{Code, Error};
-use aiws::id::{MissionId, RunId};
+use aiws::id::{ConsumerId, MissionId, RunId};
+use aiws::record::Attempt;
 use praxis_artifacts::{ArtifactProvider, FileArtifacts};
 use praxis_journal::{Journal, Options, StoreError};
 use praxis_journal_format::Sealed;
 use praxis_model::account::AccountRow;
-use praxis_model::command::Body;
+use praxis_model::command::{Body, CommandType};
 use praxis_model::mission::cost_account;
 use praxis_model::register::{RegisterKey, RegisterKind};
 use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
 
+use crate::coding::attempt::why_uncertain;
 use crate::coding::contract::Job;
-use crate::coding::workspace::{io, private_dir};
+use crate::coding::publish::{CONSUMER, is_published};
+use crate::coding::workspace::{Workspace, io, private_dir};
+use crate::render::escape;
 use crate::render::page::Page;
 use crate::render::rows::History;
 
@@ -139,10 +143,56 @@ impl Reader {
     /// `RUN_NOT_FOUND` or `RUN_AMBIGUOUS`.
     pub fn find(&self, named: Option<&str>) -> Result<Subject, Error> {
         let runs = self.runs()?;
-        match named {
+        let found = match named {
             Some(named) => pick(&runs, named),
             None => runs.last().cloned().ok_or_else(none_yet),
-        }
+        };
+        // A second run for the same task is not what somebody wants whose first one only has to go on.
+        found.map_err(|error| {
+            let begun = self.begun();
+            let meant = |subject: &&Subject| {
+                named.is_none_or(|named| !named.is_empty() && name(subject).starts_with(named))
+            };
+            let Some(run) = begun.iter().rev().find(meant).map(name) else {
+                return error;
+            };
+            let message = format!(
+                "run {run} was begun and not admitted, a kill came between; go on with it: {} resume {run}",
+                crate::render::program()
+            );
+            Error::new(Code::RunNotFound, message)
+        })
+    }
+
+    /// Coding runs that were begun and not admitted because a kill came between, as `resume` goes on with them.
+    #[must_use]
+    pub fn begun(&self) -> Vec<Subject> {
+        let missions = unstarted_missions(&self.journal).into_iter();
+        // One whose job cannot be read has no name that could be said.
+        missions
+            .filter_map(|mission| {
+                let run = self.job_of(&mission).ok()?.run_id;
+                Some(Subject::run(mission, run))
+            })
+            .collect()
+    }
+
+    /// A run's state and events, without the material that it names.
+    ///
+    /// # Errors
+    ///
+    /// A store code when its events cannot be read or do not fold.
+    pub fn state(&self, subject: &Subject) -> Result<(RunState, Vec<Sealed>), Error> {
+        fold(&self.journal, subject)
+    }
+
+    /// A run's job.
+    ///
+    /// # Errors
+    ///
+    /// `ARTIFACT_UNAVAILABLE` or `ARTIFACT_MISMATCH`; `NOT_FOUND` for a run of another kind.
+    pub fn job(&self, state: &RunState) -> Result<Job, Error> {
+        Job::load(&state.contract, self.artifacts.as_ref())
     }
 
     /// A run with everything that is read about it.
@@ -151,8 +201,8 @@ impl Reader {
     ///
     /// A store code when its events cannot be read or do not fold; `NOT_FOUND` for a run of another kind.
     pub fn load(&self, subject: &Subject) -> Result<Run, Error> {
-        let (state, events) = fold(&self.journal, subject)?;
-        let job = Job::load(&state.contract, self.artifacts.as_ref())?;
+        let (state, events) = self.state(subject)?;
+        let job = self.job(&state)?;
         let account = self.journal.view().account(&cost_account(subject)).cloned();
         Ok(Run {
             state,
@@ -198,17 +248,55 @@ impl Reader {
     }
 }
 
-impl Run {
-    /// Its page. Nobody runs it now, so a dispatched attempt is one that nobody knows the outcome of.
+impl Reader {
+    /// A run's page. Nobody runs it now, so a dispatched attempt is one that nobody knows the outcome of.
     #[must_use]
-    pub fn page(&self, now_ms: u64) -> Page {
-        Page::of(
-            &orphaned(&self.state),
-            &self.job,
-            &History::of(&self.events),
-            self.account.as_ref(),
+    pub fn page(&self, run: &Run, now_ms: u64) -> Page {
+        let mut page = Page::of(
+            &orphaned(&run.state),
+            &run.job,
+            &History::of(&run.events),
+            run.account.as_ref(),
+            self.has_branch(run),
             now_ms,
-        )
+        );
+        for uncertain in &mut page.uncertain {
+            let attempt = run.state.attempts.get(uncertain.attempt.as_str());
+            uncertain.why = attempt.and_then(|attempt| self.why(attempt));
+        }
+        page
+    }
+
+    /// Why nobody knows what an attempt did, in a line, where that was recorded.
+    #[must_use]
+    pub fn why(&self, attempt: &Attempt) -> Option<String> {
+        why_uncertain(self.artifacts.as_ref(), attempt).map(|why| escape::line(&why))
+    }
+
+    /// Whether the accepted result was published: the publisher's cursor passed the run's end or, where another run's
+    /// branch or a lost index holds the cursor back, the repository has the very commit.
+    fn has_branch(&self, run: &Run) -> bool {
+        let completed = run
+            .events
+            .iter()
+            .rev()
+            .find(|sealed| sealed.event.kind == CommandType::CompleteRun);
+        let Some(completed) = completed else {
+            return false;
+        };
+        let place = self
+            .journal
+            .find_event(&completed.event.stream, &completed.hash);
+        let passed = ConsumerId::new(CONSUMER)
+            .ok()
+            .zip(place.ok().flatten())
+            .is_some_and(|(consumer, place)| self.journal.cursor(&consumer) >= place);
+        let job = &run.job;
+        passed
+            || is_published(
+                &Workspace::at(&self.path, job.run_id.as_str(), &job.base_commit),
+                job,
+            )
     }
 }
 
@@ -268,20 +356,35 @@ pub fn open_for_verifying(path: &Path) -> Result<Journal, Error> {
 pub fn runs_of(journal: &Journal) -> Result<Vec<Subject>, Error> {
     let view = journal.view();
     let mut runs: Vec<(u64, Subject)> = Vec::new();
-    for (key, row) in view
+    for (key, _) in view
         .registers()
         .filter(|(key, _)| key.kind == RegisterKind::RunAdmission)
     {
         let subject = Subject::run(key.mission_id.clone(), RunId::from(key.key.clone()));
-        // The admitting event's own place in the log is the order in which runs began.
-        let began = view
-            .head(&Subject::mission(key.mission_id.clone()).stream())
-            .map_or(0, |head| head.sequence);
-        let _ = row;
-        runs.push((began, subject));
+        runs.push((admitted_at(journal, &subject)?, subject));
     }
     runs.sort();
     Ok(runs.into_iter().map(|(_, subject)| subject).collect())
+}
+
+/// The admitting event's own place in the log: the order in which runs began. The head of the mission's stream is no
+/// such thing, it moves on with the mission.
+fn admitted_at(journal: &Journal, subject: &Subject) -> Result<u64, Error> {
+    let failed = |error: StoreError| Error::new(error.code(), error.to_string());
+    let stream = Subject::mission(subject.mission_id.clone()).stream();
+    let events = journal.stream(&stream).map_err(failed)?;
+    let Some(admitting) = events.iter().find(|sealed| admits(sealed, subject)) else {
+        return Ok(0);
+    };
+    let found = journal.find_event(&stream, &admitting.hash);
+    Ok(found.map_err(failed)?.unwrap_or_default())
+}
+
+fn admits(sealed: &Sealed, subject: &Subject) -> bool {
+    match &sealed.event.command {
+        Body::StartRun(body) => Some(&body.run_id) == subject.run_id.as_ref(),
+        _ => false,
+    }
 }
 
 /// Whether a run has not ended.
@@ -318,13 +421,6 @@ pub fn unstarted_missions(journal: &Journal) -> Vec<MissionId> {
 ///
 /// `RUN_NOT_FOUND` or `RUN_AMBIGUOUS`, naming what there is.
 pub fn pick(runs: &[Subject], named: &str) -> Result<Subject, Error> {
-    let name = |subject: &Subject| {
-        subject
-            .run_id
-            .as_ref()
-            .map(ToString::to_string)
-            .unwrap_or_default()
-    };
     if let Some(exact) = runs.iter().find(|subject| name(subject) == named) {
         return Ok(exact.clone());
     }
@@ -345,11 +441,7 @@ pub fn pick(runs: &[Subject], named: &str) -> Result<Subject, Error> {
             Err(Error::new(Code::RunNotFound, message))
         }
         several => {
-            let names: Vec<String> = several
-                .iter()
-                .take(5)
-                .map(|subject| name(subject))
-                .collect();
+            let names: Vec<String> = several.iter().take(5).map(|run| name(run)).collect();
             let message = format!(
                 "{shown} is the beginning of {} runs: {}",
                 several.len(),
@@ -358,6 +450,13 @@ pub fn pick(runs: &[Subject], named: &str) -> Result<Subject, Error> {
             Err(Error::new(Code::RunAmbiguous, message))
         }
     }
+}
+
+fn name(run: &Subject) -> String {
+    run.run_id
+        .as_ref()
+        .map(ToString::to_string)
+        .unwrap_or_default()
 }
 
 fn none_yet() -> Error {
@@ -373,10 +472,7 @@ fn fold(journal: &Journal, subject: &Subject) -> Result<(RunState, Vec<Sealed>),
     let mission = journal
         .stream(&Subject::mission(subject.mission_id.clone()).stream())
         .map_err(failed)?;
-    let admitting = mission.iter().find(|sealed| match &sealed.event.command {
-        Body::StartRun(body) => Some(&body.run_id) == subject.run_id.as_ref(),
-        _ => false,
-    });
+    let admitting = mission.iter().find(|sealed| admits(sealed, subject));
     let Some(admitting) = admitting else {
         return Err(Error::new(
             Code::StoreCorrupt,

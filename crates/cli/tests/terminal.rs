@@ -12,6 +12,7 @@ use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 
 use rustix::fs::{Mode, OFlags};
+use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use support::{World, text};
 
@@ -170,17 +171,19 @@ fn a_no_to_the_result_rejects_the_run_and_makes_no_branch() {
     assert_eq!(world.git(&["for-each-ref", "refs/heads/praxis"]), "");
 }
 
-/// The first Ctrl-C lets what runs finish and leaves a run that goes on later.
+/// The first Ctrl-C, SIGTERM or SIGHUP lets what runs finish and leaves a run that goes on later.
 #[test]
 fn an_interrupt_at_a_question_leaves_the_run_to_be_resumed() {
-    let world = World::new(AGENT);
-    let mut terminal = Terminal::start(world.code(&[]));
-    terminal.expect("Approve the plan");
-    let process = rustix::process::Pid::from_child(&terminal.child);
-    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
-    let (exit, shown) = terminal.end();
-    assert_eq!(exit, Some(3), "{shown}");
-    let resumed = world.verb(&["resume", "--approve-as", "tester"]);
-    assert_eq!(resumed.exit, Some(0), "{}", resumed.err);
-    assert_eq!(world.stages(), ["plan", "implement"]);
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let world = World::new(AGENT);
+        let mut terminal = Terminal::start(world.code(&[]));
+        terminal.expect("Approve the plan");
+        let process = rustix::process::Pid::from_child(&terminal.child);
+        rustix::process::kill_process(process, signal).unwrap();
+        let (exit, shown) = terminal.end();
+        assert_eq!(exit, Some(3), "{signal:?}: {shown}");
+        let resumed = world.verb(&["resume", "--approve-as", "tester"]);
+        assert_eq!(resumed.exit, Some(0), "{signal:?}: {}", resumed.err);
+        assert_eq!(world.stages(), ["plan", "implement"]);
+    }
 }

@@ -18,6 +18,9 @@ use super::pending::manifest_of;
 use super::source::Source;
 use super::workspace::{Workspace, fetch};
 
+/// A branch of this name leaves no room for any of ours.
+pub const PARENT: &str = "refs/heads/praxis";
+
 /// The outbox consumer's name.
 pub const CONSUMER: &str = "publisher";
 
@@ -119,8 +122,19 @@ pub fn publish(
         Ok(_) => Ok(commit),
         // Somebody else was quicker, or a branch called `praxis` is in the way.
         Err(_) if existing(&repository, &name)?.as_deref() == Some(&commit) => Ok(commit),
-        Err(error) => Err(conflict(job, &error.message)),
+        Err(error) => Err(blocked(&repository, job, &error)?),
     }
+}
+
+/// Whether the repository's branch is the commit that was made last; false where either cannot be read.
+#[must_use]
+pub fn is_published(workspace: &Workspace, job: &Job) -> bool {
+    let made = existing(&workspace.engine_git(), "refs/praxis/result");
+    let has = existing(
+        Path::new(&job.repository),
+        &format!("refs/heads/{}", branch(job)),
+    );
+    matches!((made, has), (Ok(Some(made)), Ok(Some(has))) if made == has)
 }
 
 fn existing(repository: &Path, name: &str) -> Result<Option<String>, Error> {
@@ -133,10 +147,48 @@ fn existing(repository: &Path, name: &str) -> Result<Option<String>, Error> {
 fn conflict(job: &Job, why: &str) -> Error {
     let branch = branch(job);
     let message = format!(
-        "the branch {branch} of {} is not this result: {why}; rename it (git branch -m {branch} NAME), then: praxis resume {}",
-        job.repository, job.run_id
+        "the branch {branch} of {} is not this result: {why}; {}",
+        job.repository,
+        renaming(job, &branch)
     );
     Error::new(Code::BranchConflict, message).with("branch", branch)
+}
+
+/// Why the branch cannot be made: git has no name below or above another branch's.
+fn blocked(repository: &Path, job: &Job, error: &Error) -> Result<Error, Error> {
+    let branch = branch(job);
+    let below = Git::inside(repository)
+        .args(["for-each-ref", "--count=1", "--format=%(refname:lstrip=2)"])
+        .args([format!("refs/heads/{branch}/")])
+        .line()
+        .ok()
+        .filter(|found| !found.is_empty());
+    let above = existing(repository, PARENT)?.map(|_| "praxis".to_owned());
+    let message = match above.or(below) {
+        Some(other) => format!(
+            "the branch {branch} of {} cannot be made while there is a branch {other}; {}",
+            job.repository,
+            renaming(job, &other)
+        ),
+        None => format!(
+            "the branch {branch} of {} cannot be made: {}; when that is mended: {} resume {}",
+            job.repository,
+            error.message,
+            crate::render::program(),
+            job.run_id
+        ),
+    };
+    Ok(Error::new(Code::BranchConflict, message).with("branch", branch))
+}
+
+fn renaming(job: &Job, branch: &str) -> String {
+    let repository = crate::render::quoted(&job.repository);
+    let branch = crate::render::quoted(branch);
+    format!(
+        "rename it (git -C {repository} branch -m {branch} NAME), then: {} resume {}",
+        crate::render::program(),
+        job.run_id
+    )
 }
 
 /// The commit, the same one whenever it is made: everything in it is recorded.

@@ -102,6 +102,25 @@ impl Source {
         Ok(root)
     }
 
+    /// Refuses a repository in which the result's branch could never be made.
+    ///
+    /// # Errors
+    ///
+    /// `REPO_UNUSABLE` naming the branch that is in the way.
+    pub fn require_room(&self) -> Result<(), Error> {
+        let (taken, _) = Git::inside(&self.root)
+            .args(["rev-parse", "--verify", "--quiet", super::publish::PARENT])
+            .probe()?;
+        if !taken {
+            return Ok(());
+        }
+        let repository = crate::render::quoted(&self.root.display().to_string());
+        let message = format!(
+            "the branch praxis leaves no room for the branches praxis/RUN of results; rename it: git -C {repository} branch -m praxis NAME"
+        );
+        Err(Error::new(Code::RepoUnusable, message))
+    }
+
     fn require_clean(&self) -> Result<(), Error> {
         let status = Git::inside(&self.root)
             .args([

@@ -47,7 +47,7 @@ pub struct Page {
     pub uncertain: Vec<Uncertain>,
     /// Digests of the accepted plan and patch.
     pub accepted: Option<[String; 2]>,
-    /// The branch that has the accepted result.
+    /// The branch that has the accepted result; none while it was not published.
     pub branch: Option<String>,
     /// What to type next.
     pub next: Vec<String>,
@@ -184,6 +184,8 @@ pub struct Uncertain {
     pub node: String,
     /// What it holds reserved, in units.
     pub reserved: Dec,
+    /// Why nobody knows, where that was recorded.
+    pub why: Option<String>,
 }
 
 /// How many characters of a derived id people type.
@@ -196,13 +198,14 @@ pub fn short(id: &str) -> String {
 }
 
 impl Page {
-    /// The page of a run.
+    /// The page of a run. `published` says that an accepted result has its branch.
     #[must_use]
     pub fn of(
         state: &RunState,
         job: &Job,
         history: &History,
         account: Option<&AccountRow>,
+        published: bool,
         now_ms: u64,
     ) -> Self {
         let standing = Standing::of(state, job, now_ms);
@@ -244,7 +247,8 @@ impl Page {
             accepted: (standing == Standing::Accepted)
                 .then(|| accepted(state))
                 .flatten(),
-            branch: (standing == Standing::Accepted).then(|| format!("praxis/{}", job.run_id)),
+            branch: (standing == Standing::Accepted && published)
+                .then(|| format!("praxis/{}", job.run_id)),
             next: Vec::new(),
         };
         page.next = page.what_next();
@@ -254,6 +258,7 @@ impl Page {
     fn what_next(&self) -> Vec<String> {
         let (run, praxis) = (&self.run, program());
         match self.standing {
+            Standing::Accepted if self.branch.is_none() => vec![format!("{praxis} resume {run}")],
             Standing::Accepted => {
                 let repo = quoted(&self.repository);
                 vec![format!("git -C {repo} merge praxis/{run}")]
@@ -261,7 +266,11 @@ impl Page {
             Standing::Ended(_) => Vec::new(),
             Standing::Uncertain => vec![format!("{praxis} unknown")],
             Standing::Held => {
-                let curable = |hold: &HoldLine| hold.allowed.contains(&HoldDecision::Recheck);
+                // Nothing adds to a budget, so looking again cures every other hold.
+                let curable = |hold: &HoldLine| {
+                    hold.allowed.contains(&HoldDecision::Recheck)
+                        && hold.reason != HoldReason::CostLimit
+                };
                 let resume = self
                     .holds
                     .iter()
@@ -300,6 +309,7 @@ fn uncertain_of(state: &RunState) -> Vec<Uncertain> {
             .map(|node| escape::line(node.as_str()))
             .unwrap_or_default(),
         reserved: attempt.reserved,
+        why: None,
     };
     unknown.map(line).collect()
 }
@@ -310,7 +320,7 @@ fn hold_line(hold: &Hold) -> HoldLine {
             "every correction or attempt is used up; nothing adds more, so this run goes no further; start another one with more --max-corrections, or another agent"
         }
         HoldReason::CostLimit => {
-            "the budget is used up and nothing adds to it, so this run goes no further; start another one with more --budget"
+            "the budget is used up and nothing adds to it: a recheck finds the same, so this run goes no further; start another one with more --budget"
         }
         HoldReason::TimeLimit => {
             "the deadline for new work has passed, so this run goes no further; start another one"

@@ -107,7 +107,8 @@ pub fn page(page: &Page, style: Style) -> String {
         );
         let _ = writeln!(
             text,
-            "  nobody saw how it ended; {} stay reserved until somebody settles it",
+            "  {}; {} stay reserved until somebody settles it",
+            attempt.why.as_deref().unwrap_or("nobody saw how it ended"),
             units(attempt.reserved)
         );
     }
@@ -155,8 +156,10 @@ fn facts(text: &mut String, page: &Page, style: Style) {
     if let Some([_, patch]) = &page.accepted {
         line("patch", &format!("sha256 {patch}"));
     }
-    if let Some(branch) = &page.branch {
-        line("branch", branch);
+    match &page.branch {
+        Some(branch) => line("branch", branch),
+        None if page.standing == Standing::Accepted => line("branch", "not published yet"),
+        None => {}
     }
 }
 

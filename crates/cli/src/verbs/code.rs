@@ -34,6 +34,7 @@ pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
     };
     let source = Source::open(&args.repo)?;
     source.require_outside(&call.store)?;
+    source.require_room()?;
     let repository = source.root.to_str().ok_or_else(|| {
         Error::new(
             Code::RepoUnusable,
@@ -62,14 +63,14 @@ pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
         session.coding.workspace(&job).prepare(&source.root)?;
         session.start(&job).await?;
         if !call.json {
-            eprintln!(
+            crate::render::say(&format!(
                 "run {}: {}",
                 job.run_id,
                 crate::render::escape::line(job.task.lines().next().unwrap_or_default())
-            );
+            ));
         }
         let subject = Subject::run(job.mission_id.clone(), job.run_id.clone());
-        drive(&session, &[subject], asking).await
+        Ok(drive(&session, &[subject], asking).await)
     })?;
     say_outcome(call, &outcome)
 }

@@ -44,6 +44,11 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
         None => login()?,
     };
     let evidence = read_bounded(&args.evidence, EVIDENCE_BYTES, Code::EvidenceUnreadable)?;
+    if evidence.trim_ascii().is_empty() {
+        let file = super::shown_path(&args.evidence);
+        let message = format!("expected what you found in {file}, found nothing; write it down");
+        return Err(Error::new(Code::EvidenceUnreadable, message));
+    }
     let meant = find(call, &args.attempt)?;
     let (outcome, actual) = match args.applied {
         true => (SettledOutcome::ConfirmedApplied, meant.attempt.reserved),
@@ -172,19 +177,27 @@ fn result_of(outcome: &Outcome) -> Option<(&'static str, Digest)> {
 /// The uncertain attempt of this name or of an unambiguous beginning of it.
 fn find(call: &Call, named: &str) -> Result<Meant, Error> {
     let reader = Reader::open(&call.store)?;
-    let mut fitting = Vec::new();
+    let (mut fitting, mut unreadable) = (Vec::new(), None);
     for subject in reader.runs()? {
-        let run = reader.load(&subject)?;
-        let state = orphaned(&run.state);
+        // A run that cannot be read is no reason to leave another one's attempt unsettled.
+        let state = match reader.state(&subject) {
+            Ok((state, _)) => orphaned(&state),
+            Err(error) => {
+                unreadable = unreadable.or(Some(error));
+                continue;
+            }
+        };
+        let Some(run_id) = subject.run_id.clone() else {
+            continue;
+        };
         let uncertain = state
             .attempts
             .values()
             .filter(|attempt| is_uncertain(&state, attempt));
         for attempt in uncertain.filter(|attempt| attempt.attempt_id.as_str().starts_with(named)) {
-            let run_id = run.job.run_id.clone();
             fitting.push(Meant {
                 mission_id: subject.mission_id.clone(),
-                run_id,
+                run_id: run_id.clone(),
                 attempt: attempt.clone(),
             });
         }
@@ -201,9 +214,15 @@ fn find(call: &Call, named: &str) -> Result<Meant, Error> {
             Code::AttemptNotFound,
             format!("{shown} is the beginning of {found} uncertain attempts; write more of it"),
         )),
-        _ => Err(Error::new(
-            Code::AttemptNotFound,
-            format!("expected an uncertain attempt, found none that begins with {shown}"),
-        )),
+        // What is meant may be in what could not be read.
+        _ if unreadable.is_some() => unreadable.map_or_else(|| Err(none(&shown)), Err),
+        _ => Err(none(&shown)),
     }
+}
+
+fn none(shown: &str) -> Error {
+    Error::new(
+        Code::AttemptNotFound,
+        format!("expected an uncertain attempt, found none that begins with {shown}"),
+    )
 }

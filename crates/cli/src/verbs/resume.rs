@@ -41,26 +41,55 @@ pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
     };
     let resumed = block_on(async {
         let session = Session::open(&call.store, driven).await?;
-        finish_starts(&session, wanted.as_ref()).await?;
-        let runs = coding_runs(&session, live).await?;
-        let published = publish_pending(&session).await?;
+        let mut beside = Beside::default();
+        finish_starts(&session, wanted.as_ref(), &mut beside).await?;
+        let runs = coding_runs(&session, live, wanted.as_ref(), &mut beside).await?;
+        for (_, result) in publish_pending(&session).await? {
+            match result {
+                Ok(branch) => beside.published.extend(branch),
+                Err(error) => beside.failures.push(error),
+            }
+        }
         if runs.is_empty() {
             session.close(praxis_engine::Shutdown::Drain).await?;
-            return Ok((None, published));
+            return Ok((None, beside));
         }
-        let outcome = drive(&session, &runs, asking).await?;
-        Ok((Some(outcome), published))
+        let outcome = drive(&session, &runs, asking).await;
+        Ok((Some(outcome), beside))
     })?;
-    let (outcome, published) = resumed;
+    let (outcome, beside) = resumed;
     let mut exit = Exit::Done;
-    for error in published.into_iter().filter_map(|(_, result)| result.err()) {
-        exit = exit.worse(Exit::of(error.code()));
-        say_error(&error, call.json);
+    for error in &beside.failures {
+        exit = exit.worse(Exit::after_start(error.code()));
+        if !call.json {
+            say_error(error, false);
+        }
+    }
+    if !call.json {
+        for branch in &beside.published {
+            print(&format!("published {branch}"))?;
+        }
     }
     match outcome {
-        Some(outcome) => Ok(exit.worse(say_outcome(call, &outcome)?)),
-        None => nothing_live(call, wanted, exit),
+        Some(mut outcome) => {
+            outcome.exit = outcome.exit.worse(exit);
+            outcome.error =
+                outcome
+                    .error
+                    .or(beside.failures.into_iter().next().filter(|_| call.json));
+            say_outcome(call, &outcome)
+        }
+        None => nothing_live(call, wanted, exit, beside),
     }
+}
+
+/// What is done and met with beside the runs that are driven.
+#[derive(Default)]
+struct Beside {
+    /// Branches that were made.
+    published: Vec<String>,
+    /// What kept single runs from going on or from their branch; it keeps no other run.
+    failures: Vec<Error>,
 }
 
 /// The run that a person names, and the live runs that are meant, looked for while no engine has the store: an
@@ -69,10 +98,7 @@ fn meant(call: &Call, named: Option<&str>) -> Result<(Option<RunId>, Vec<Subject
     let reader = store::Reader::open(&call.store)?;
     let mut runs = reader.runs()?;
     // A run that was not admitted yet has the name that its job gives it.
-    for mission in store::unstarted_missions(&reader.journal) {
-        let run = reader.job_of(&mission)?.run_id;
-        runs.push(Subject::run(mission, run));
-    }
+    runs.extend(reader.begun());
     let wanted = named.map(|named| store::pick(&runs, named)).transpose()?;
     runs.retain(|run| {
         store::is_live(&reader.journal, run) && wanted.as_ref().is_none_or(|wanted| wanted == run)
@@ -85,12 +111,21 @@ fn meant(call: &Call, named: Option<&str>) -> Result<(Option<RunId>, Vec<Subject
 }
 
 /// Admits runs and pins graphs where a kill came before that.
-async fn finish_starts(session: &Session, wanted: Option<&RunId>) -> Result<(), Error> {
+async fn finish_starts(
+    session: &Session,
+    wanted: Option<&RunId>,
+    beside: &mut Beside,
+) -> Result<(), Error> {
     let mut unfinished: Vec<Job> = Vec::new();
     for mission in store::unstarted_missions(session.host.journal()) {
         let state = session.engine.mission_state(&mission).await?;
         if Job::named_in(&state.contract).is_some() {
-            unfinished.push(Job::load(&state.contract, session.artifacts.as_ref())?);
+            match Job::load(&state.contract, session.artifacts.as_ref()) {
+                Ok(job) => unfinished.push(job),
+                // Only the job says which run it is; one that is named was found by its name.
+                Err(error) if wanted.is_none() => beside.failures.push(error),
+                Err(_) => {}
+            }
         }
     }
     for run in session.engine.runs().into_iter().filter(|run| run.live) {
@@ -98,8 +133,10 @@ async fn finish_starts(session: &Session, wanted: Option<&RunId>) -> Result<(), 
             .engine
             .run_state(&run.mission_id, &run.run_id)
             .await?;
-        if state.graph.is_none() && Job::named_in(&state.contract).is_some() {
-            unfinished.push(Job::load(&state.contract, session.artifacts.as_ref())?);
+        let meant = wanted.is_none_or(|wanted| run.run_id == *wanted);
+        if meant && state.graph.is_none() && Job::named_in(&state.contract).is_some() {
+            // One that cannot be loaded is met again, and said, where the runs are picked.
+            unfinished.extend(Job::load(&state.contract, session.artifacts.as_ref()).ok());
         }
     }
     for job in unfinished
@@ -112,13 +149,24 @@ async fn finish_starts(session: &Session, wanted: Option<&RunId>) -> Result<(), 
 }
 
 /// The coding runs among these, each with its environment here.
-async fn coding_runs(session: &Session, live: Vec<Subject>) -> Result<Vec<Subject>, Error> {
+async fn coding_runs(
+    session: &Session,
+    live: Vec<Subject>,
+    wanted: Option<&RunId>,
+    beside: &mut Beside,
+) -> Result<Vec<Subject>, Error> {
     let (mut runs, mut jobs): (Vec<Subject>, Vec<Arc<Job>>) = (Vec::new(), Vec::new());
     for subject in live {
         let state = session.state(&subject).await?;
         if Job::named_in(&state.contract).is_some() {
-            jobs.push(session.coding.job(&state)?);
-            runs.push(subject);
+            match session.coding.job(&state) {
+                Ok(job) => {
+                    jobs.push(job);
+                    runs.push(subject);
+                }
+                Err(error) if wanted.is_some() => return Err(error),
+                Err(error) => beside.failures.push(error),
+            }
         }
     }
     require_environment(&jobs)?;
@@ -126,26 +174,35 @@ async fn coding_runs(session: &Session, live: Vec<Subject>) -> Result<Vec<Subjec
 }
 
 /// Says that nothing is live; for a named run, how it ended.
-fn nothing_live(call: &Call, wanted: Option<RunId>, exit: Exit) -> Result<Exit, Error> {
+fn nothing_live(
+    call: &Call,
+    wanted: Option<RunId>,
+    exit: Exit,
+    beside: Beside,
+) -> Result<Exit, Error> {
+    let error = beside.failures.into_iter().next().filter(|_| call.json);
     if let Some(run) = wanted {
         let reader = store::Reader::open(&call.store)?;
-        let page = reader
-            .load(&reader.find(Some(run.as_str()))?)?
-            .page(crate::session::now_ms());
+        let run = reader.load(&reader.find(Some(run.as_str()))?)?;
+        let page = reader.page(&run, crate::session::now_ms());
         let exit = exit.worse(page.standing.exit());
         say_outcome(
             call,
             &Outcome {
                 pages: vec![page],
                 exit,
-                error: None,
+                error,
             },
         )?;
         return Ok(exit);
     }
     if call.json {
-        let members =
-            aiws::object! { "runs": Vec::<aiws::json::Value>::new(), "exit": exit as i32 };
+        let members = aiws::object! {
+            "runs": Vec::<aiws::json::Value>::new(),
+            "published": beside.published,
+            "error": error.as_ref().map(Error::to_value),
+            "exit": exit as i32,
+        };
         print(&json::object("runs", members).to_string())?;
     } else {
         print("No run is live; praxis show shows the latest one.")?;

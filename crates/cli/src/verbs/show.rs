@@ -26,7 +26,7 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
     let reader = Reader::open(&call.store)?;
     let subject = reader.find(args.run.as_deref())?;
     let run = reader.load(&subject)?;
-    let page = run.page(now_ms());
+    let page = reader.page(&run, now_ms());
     let failing = failing_step(&reader, &run, &page);
     if call.json {
         let mut value = json::page(&page);
@@ -53,6 +53,13 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
         let noun = if others == 1 { "run" } else { "runs" };
         shown.push_str(&format!(
             "\nThe store has {others} earlier {noun}: praxis log shows them.\n"
+        ));
+    }
+    for begun in reader.begun() {
+        let run = begun.run_id.map(|run| run.to_string()).unwrap_or_default();
+        shown.push_str(&format!(
+            "\nRun {run} was begun and not admitted: {} resume {run}\n",
+            crate::render::program()
         ));
     }
     print(&shown)?;

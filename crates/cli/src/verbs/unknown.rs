@@ -5,6 +5,8 @@
 use aiws::error::Error;
 use aiws::json::Value;
 use aiws::record::Attempt;
+use praxis_model::run::RunState;
+use praxis_model::stream::Subject;
 
 use super::{Call, print, shown_path};
 use crate::args::Unknown as Args;
@@ -26,6 +28,7 @@ struct Finding {
     tree: String,
     changed: Result<Vec<String>, String>,
     output: Vec<String>,
+    why: Option<String>,
 }
 
 /// Runs it.
@@ -39,34 +42,60 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
         Some(named) => vec![reader.find(Some(named))?],
         None => reader.runs()?,
     };
-    let mut findings = Vec::new();
+    let (mut findings, mut unreadable) = (Vec::new(), Vec::new());
     for subject in subjects {
-        let run = reader.load(&subject)?;
-        let state = orphaned(&run.state);
+        let state = match reader.state(&subject) {
+            Ok((state, _)) => orphaned(&state),
+            Err(error) if args.run.is_some() => return Err(error),
+            Err(error) => {
+                unreadable.push((subject, error));
+                continue;
+            }
+        };
         for attempt in state
             .attempts
             .values()
             .filter(|attempt| is_uncertain(&state, attempt))
         {
-            findings.push(look(&reader, &run, attempt));
+            findings.push(look(&reader, &subject, &state, attempt));
         }
     }
+    let exit = unreadable.iter().fold(Exit::Done, |exit, (_, error)| {
+        exit.worse(Exit::of(error.code()))
+    });
     if call.json {
         let attempts: Vec<Value> = findings.iter().map(value).collect();
-        print(&json::object("unknown", aiws::object! { "attempts": attempts }).to_string())?;
-    } else if findings.is_empty() {
+        let errors: Vec<Value> = unreadable
+            .iter()
+            .map(|(_, error)| error.to_value())
+            .collect();
+        let members = aiws::object! { "attempts": attempts, "unreadable": errors };
+        print(&json::object("unknown", members).to_string())?;
+        return Ok(exit);
+    }
+    for (_, error) in &unreadable {
+        super::say_error(error, false);
+    }
+    if findings.is_empty() && unreadable.is_empty() {
         print("No outcome is unknown.")?;
-    } else {
+    } else if !findings.is_empty() {
         let pages: Vec<String> = findings.iter().map(page).collect();
         print(&pages.join("\n"))?;
     }
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
-fn look(reader: &Reader, run: &Run, attempt: &Attempt) -> Finding {
-    let job = &run.job;
-    let workspace = Workspace::at(&reader.path, job.run_id.as_str(), &job.base_commit);
-    let operation = run.state.operations.get(&attempt.operation_id);
+/// What there is to look at. A job that cannot be read only leaves out what changed in the tree: settling goes on.
+fn look(reader: &Reader, subject: &Subject, state: &RunState, attempt: &Attempt) -> Finding {
+    let job = reader.job(state);
+    let run = subject.run_id.as_ref().map_or("", |run| run.as_str());
+    let base = job.as_ref().map_or("", |job| job.base_commit.as_str());
+    let workspace = Workspace::at(&reader.path, run, base);
+    let changed = match &job {
+        Ok(_) => workspace.changed_files(),
+        Err(error) => Err(error.clone()),
+    };
+    let operation = state.operations.get(&attempt.operation_id);
     let node = operation.and_then(|operation| operation.node_id.clone());
     let number = operation.and_then(|operation| {
         operation
@@ -83,16 +112,15 @@ fn look(reader: &Reader, run: &Run, attempt: &Attempt) -> Finding {
         .and_then(|operation| operation.action.pointer("/payload/command"))
         .and_then(Value::as_str);
     Finding {
-        run: escape::line(job.run_id.as_str()),
+        run: escape::line(run),
         node: node
             .map(|node| escape::line(node.as_str()))
             .unwrap_or_default(),
         attempt: attempt.attempt_id.to_string(),
+        why: reader.why(attempt),
         command: escape::line(command.unwrap_or_default()),
         tree: shown_path(&workspace.clone_dir()),
-        changed: workspace
-            .changed_files()
-            .map_err(|error| escape::line(&error.message)),
+        changed: changed.map_err(|error| escape::line(&error.message)),
         output: output
             .map(|bytes| escape::tail(&String::from_utf8_lossy(&bytes), TAIL_LINES))
             .unwrap_or_default(),
@@ -131,8 +159,12 @@ fn page(finding: &Finding) -> String {
             text.push_str(&format!("    | {line}\n"));
         }
     }
+    let why = finding
+        .why
+        .as_deref()
+        .unwrap_or("The engine ended before it saw how this one ended");
     text.push_str(&format!(
-        "  The engine ended before it saw how this one ended. Look at the tree and at the agent's own records,\n  \
+        "  {why}. Look at the tree and at the agent's own records,\n  \
          make sure that it does not run any more, write what you found into a file, and choose:\n    \
          {praxis} reconcile {id} --applied --evidence FILE        it did its work: the tree is its result\n    \
          {praxis} reconcile {id} --not-applied --evidence FILE    it did nothing: it may be started again\n  \
@@ -151,6 +183,7 @@ fn value(finding: &Finding) -> Value {
         "tree": finding.tree.as_str(),
         "changed": finding.changed.as_ref().ok().cloned(),
         "output": finding.output.clone(),
+        "why": finding.why.clone(),
         "choices": vec!["--applied", "--not-applied"],
     }
 }

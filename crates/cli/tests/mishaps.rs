@@ -1,0 +1,253 @@
+//! Mishaps around a run: outputs that fail, a repository that goes away, kills between two steps, material that is lost.
+//! Invariant: each case is one that once ended with a false word, a false exit or no way on.
+//! Run by `cargo test`.
+
+// Helpers of tests may panic as tests do.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::fs::{self, File};
+use std::process::Stdio;
+
+use aiws::json::Value;
+use support::{AGENT, Called, World, called, files, finished, text};
+
+const YES: &[&str] = &["--approve-as", "tester"];
+
+fn full() -> Stdio {
+    File::options()
+        .write(true)
+        .open("/dev/full")
+        .unwrap()
+        .into()
+}
+
+fn ended(called: &Called, exit: i32, words: &str) {
+    assert_eq!(called.exit, Some(exit), "{}{}", called.out, called.err);
+    assert!(
+        called.err.contains(words),
+        "expected {words:?} in {}",
+        called.err
+    );
+}
+
+/// Nobody has to read the standard error: one that is full or closed changes neither the work nor its exit.
+#[test]
+fn a_broken_standard_error_stops_nothing() {
+    let world = World::new(AGENT);
+    let mut code = world.code(YES);
+    let child = code.stderr(full()).stdout(Stdio::null()).spawn();
+    assert_eq!(child.unwrap().wait().unwrap().code(), Some(0));
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut again = world.code(YES);
+    let child = again.stderr(writer).stdout(Stdio::null()).spawn();
+    assert_eq!(child.unwrap().wait().unwrap().code(), Some(0));
+    let mut wrong = world.praxis();
+    let child = wrong.args(["show", "r-none"]).stderr(full()).spawn();
+    assert_eq!(child.unwrap().wait().unwrap().code(), Some(2));
+}
+
+/// An export removes and writes over nothing that it did not make, whatever its own name is.
+#[test]
+fn an_export_touches_no_file_of_somebody_else() {
+    let world = finished();
+    let dir = world.dir.path().join("audit");
+    fs::create_dir(&dir).unwrap();
+    let kept = dir.join("audit.unfinished");
+    fs::write(&kept, "precious").unwrap();
+    for name in ["audit.jsonl", "other.unfinished"] {
+        let path = dir.join(name);
+        let ran = world.verb(&["export", path.to_str().unwrap()]);
+        assert_eq!(ran.exit, Some(0), "{name}: {}", ran.err);
+        assert!(fs::read_to_string(&path).unwrap().contains("trailer"));
+    }
+    assert_eq!(fs::read_to_string(&kept).unwrap(), "precious");
+    assert_eq!(files(&dir, &|_| false).len(), 3, "something was left");
+    let mut export = world.praxis();
+    export.args(["export", "-"]);
+    let child = export.stdout(full()).stderr(Stdio::null()).spawn();
+    assert_eq!(child.unwrap().wait().unwrap().code(), Some(1));
+}
+
+/// What is accepted and could not be published says so, names what is in the way, and never ends as wrong usage.
+#[test]
+fn a_branch_that_is_not_there_is_not_named() {
+    let repo = "\"$(dirname RECORD)/repo\"";
+    let cases = [
+        (
+            format!("git -C {repo} branch praxis"),
+            "branch -m praxis NAME",
+            "branch -m praxis elsewhere",
+        ),
+        (
+            format!("mv {repo} \"$(dirname RECORD)/gone\""),
+            "REPO_NOT_FOUND",
+            "",
+        ),
+    ];
+    for (mishap, words, mend) in cases {
+        let world = World::new(&format!(
+            "{AGENT}\ncase \"$PRAXIS_STAGE\" in correct) {mishap} ;; esac"
+        ));
+        ended(&called(&mut world.code(YES)), 3, words);
+        let page = world.json(&["show"]);
+        assert_eq!(text(&page, "/standing"), "ACCEPTED");
+        assert_eq!(page.pointer("/branch"), Some(&Value::Null), "{page}");
+        let shown = world.verb(&["show"]).out;
+        assert!(
+            shown.contains("not published yet") && !shown.contains(" merge "),
+            "{shown}"
+        );
+        let run = text(&page, "/run").to_owned();
+        assert!(shown.contains(&format!("resume {run}")), "{shown}");
+        ended(&world.verb(&["resume"]), 3, words);
+        if mend.is_empty() {
+            fs::rename(world.dir.path().join("gone"), &world.repo).unwrap();
+        } else {
+            world.git(&mend.split(' ').collect::<Vec<_>>());
+        }
+        let resumed = world.verb(&["resume"]);
+        assert_eq!(resumed.exit, Some(0), "{}", resumed.err);
+        let branch = format!("praxis/{run}");
+        assert!(
+            resumed.out.contains(&format!("published {branch} in ")),
+            "{}",
+            resumed.out
+        );
+        assert_eq!(text(&world.json(&["show"]), "/branch"), branch);
+        world.git(&["rev-parse", "--verify", &format!("refs/heads/{branch}")]);
+    }
+}
+
+#[test]
+fn a_repository_without_room_for_the_branch_is_refused_at_once() {
+    let world = World::new(AGENT);
+    world.git(&["branch", "praxis"]);
+    ended(&called(&mut world.code(YES)), 2, "branch -m praxis NAME");
+    assert!(!world.store.exists(), "a store was made");
+}
+
+/// The latest run is the one that was admitted last, not the one whose mission moved last.
+#[test]
+fn the_latest_run_is_the_one_that_began_last() {
+    let world = World::new(AGENT);
+    assert_eq!(called(&mut world.code(&["--no-wait"])).exit, Some(3));
+    let first = text(&world.json(&["show"]), "/run").to_owned();
+    assert_eq!(called(&mut world.code(YES)).exit, Some(0));
+    let second = text(&world.json(&["show"]), "/run").to_owned();
+    assert_ne!(first, second);
+    let resumed = world.verb(&["resume", &first, "--approve-as", "tester"]);
+    assert_eq!(resumed.exit, Some(0), "{}", resumed.err);
+    assert_eq!(text(&world.json(&["show"]), "/run"), second);
+}
+
+/// A run that a kill left between its mission and its admission is pointed to; nobody is told to start a second one.
+#[test]
+fn a_run_that_was_begun_is_pointed_to() {
+    let world = World::new(AGENT);
+    let killed = called(world.code(YES).env("PRAXIS_CRASH_AT", "1:before-reply"));
+    assert_eq!(killed.signal, Some(9), "{}", killed.err);
+    let shown = world.verb(&["show"]);
+    ended(&shown, 2, "was begun");
+    assert!(!shown.err.contains("start one"), "{}", shown.err);
+    let run = shown
+        .err
+        .split_whitespace()
+        .find(|word| word.starts_with("r-"))
+        .unwrap();
+    assert!(
+        shown.err.contains(&format!("resume {run}")),
+        "{}",
+        shown.err
+    );
+    ended(&world.verb(&["show", run]), 2, "was begun");
+    let resumed = world.verb(&["resume", "--approve-as", "tester"]);
+    assert_eq!(resumed.exit, Some(0), "{}", resumed.err);
+    assert_eq!(text(&world.json(&["show"]), "/run"), run);
+}
+
+/// An agent that kills its engine while it implements, so that nobody knows what it did.
+const KILLER: &str = r#"
+case "$PRAXIS_STAGE" in
+plan) echo plan > "$PRAXIS_OUTPUT_DIR/plan.md" ;;
+implement) echo good > a.txt
+  if [ -e RECORD.kill ]; then
+    while [ ! -s RECORD.pid ]; do :; done
+    rm RECORD.kill
+    kill -9 "$(cat RECORD.pid)"
+  fi ;;
+esac
+"#;
+
+/// Material that one run lost keeps nobody from settling another run's attempt, nor the run's own.
+#[test]
+fn a_lost_job_does_not_keep_attempts_from_being_settled() {
+    let world = World::new(KILLER);
+    assert_eq!(called(&mut world.code(YES)).exit, Some(0));
+    let jobs = |world: &World| -> Vec<std::path::PathBuf> {
+        let job = |bytes: &[u8]| bytes.windows(14).any(|part| part == br#""maxCorrection"#);
+        files(&world.store.join("artifacts"), &|_| false)
+            .into_iter()
+            .filter(|(_, bytes)| job(bytes))
+            .map(|(path, _)| path)
+            .collect()
+    };
+    let first = jobs(&world);
+    assert!(!first.is_empty(), "no job was found");
+    let named = |what: &str| world.record.with_extension(what);
+    fs::write(named("kill"), "").unwrap();
+    let mut child = world
+        .code(YES)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    fs::write(named("pid"), child.id().to_string()).unwrap();
+    assert_eq!(child.wait().unwrap().code(), None);
+    first.iter().for_each(|path| fs::remove_file(path).unwrap());
+    let unknown = world.json(&["unknown"]);
+    let attempt = text(&unknown, "/attempts/0/attemptId").to_owned();
+    assert_eq!(world.verb(&["unknown"]).exit, Some(0));
+    let evidence = world.file("finding", "it wrote a.txt");
+    let evidence = evidence.to_str().unwrap();
+    let empty = world.file("empty", " \n");
+    let reconcile =
+        |file: &str| world.verb(&["reconcile", &attempt, "--applied", "--evidence", file]);
+    ended(
+        &reconcile(empty.to_str().unwrap()),
+        2,
+        "EVIDENCE_UNREADABLE",
+    );
+    let said = reconcile(evidence);
+    assert_eq!(said.exit, Some(0), "{}", said.err);
+    let resumed = world.verb(&["resume", "--approve-as", "tester"]);
+    assert_eq!(resumed.exit, Some(0), "{}", resumed.err);
+}
+
+/// The page at the end of `code` says what `show` says: who decided, and that nothing was shown.
+#[test]
+fn the_final_page_is_the_one_that_show_shows() {
+    let world = World::new(AGENT);
+    let ran = called(&mut world.code(YES));
+    assert!(
+        ran.out
+            .contains("approved in advance as tester, plan not shown"),
+        "{}",
+        ran.out
+    );
+    assert_eq!(ran.out, world.verb(&["show"]).out);
+    let log = world.verb(&["log"]).out;
+    let claims: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains("claimDelivery") || line.contains("acknowledgeDelivery"))
+        .collect();
+    assert!(!claims.is_empty(), "{log}");
+    for claim in claims {
+        assert!(
+            claim.contains(" delivery ") && claim.contains(" for "),
+            "{claim}"
+        );
+    }
+}
