@@ -11,9 +11,11 @@ use super::workspace::Workspace;
 use crate::files::read_left;
 use crate::limits;
 use aiws::decimal::Dec;
+use aiws::digest::{Digest, sha256};
 use aiws::error::{Code, Error};
-use aiws::id::NodeId;
-use aiws::record::Artifact;
+use aiws::id::{EvidenceId, NodeId};
+use aiws::json::Value;
+use aiws::record::{Artifact, Attempt};
 use praxis_artifacts::ArtifactProvider;
 
 /// The files of one attempt beside its tree: `attempts/<node>-<number>/`.
@@ -127,6 +129,39 @@ impl Settled<'_> {
             artifacts,
         })
     }
+}
+
+/// Why nobody knows what an attempt did, from its evidence: what the adapter said, or what it said and could not be
+/// recorded. None where the engine ended before it said anything.
+#[must_use]
+pub fn why_uncertain(artifacts: &dyn ArtifactProvider, attempt: &Attempt) -> Option<String> {
+    let newest = attempt.evidence.iter().rev();
+    newest
+        .filter_map(|id| record(artifacts, id))
+        .find_map(|record| {
+            let said = |name: &str| record.get(name).and_then(Value::as_str);
+            match said("outcome")? {
+                "UNCERTAIN" => said("why").map(str::to_owned),
+                "APPLIED" => Some(format!(
+                    "it reported its work as done at {} units, which could not be recorded",
+                    said("actual")?
+                )),
+                _ => None,
+            }
+        })
+}
+
+/// An evidence record of the engine; none for anything else.
+fn record(artifacts: &dyn ArtifactProvider, id: &EvidenceId) -> Option<Value> {
+    let digest: Digest = id.as_str().strip_prefix("sha256:")?.parse().ok()?;
+    let bytes = artifacts
+        .read_digest(&digest, limits::EVIDENCE_BYTES)
+        .ok()?;
+    if sha256(&bytes) != digest {
+        return None;
+    }
+    let record = aiws::strict::parse(&bytes).ok()?;
+    (record.get("format")?.as_str()? == "praxis-evidence").then_some(record)
 }
 
 /// Stores bytes under a name of this workflow.
@@ -265,6 +300,40 @@ mod tests {
         }
         std::fs::write(&path, "# Plan\n").unwrap();
         assert_eq!(plan(&files).unwrap(), b"# Plan\n");
+    }
+
+    #[test]
+    fn an_uncertain_attempt_says_why_where_its_evidence_does() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let artifacts = praxis_artifacts::FileArtifacts::open(&dir.path().join("a")).unwrap();
+        let owner = aiws::id::ActorId::new("p").unwrap();
+        let mut attempt = Attempt {
+            attempt_id: aiws::id::AttemptId::new("a").unwrap(),
+            operation_id: aiws::id::OperationId::new("o").unwrap(),
+            epoch: aiws::decimal::U64(1),
+            status: aiws::record::AttemptStatus::Unknown,
+            reserved: Dec::from_u64(1),
+            actual: None,
+            evidence: Vec::new(),
+        };
+        assert_eq!(why_uncertain(&artifacts, &attempt), None);
+        let cases = [
+            ("a finding", None),
+            (
+                r#"{"format":"praxis-evidence","outcome":"UNCERTAIN","why":"the adapter panicked"}"#,
+                Some("the adapter panicked"),
+            ),
+            (
+                r#"{"actual":"7","format":"praxis-evidence","outcome":"APPLIED"}"#,
+                Some("it reported its work as done at 7 units, which could not be recorded"),
+            ),
+        ];
+        for (bytes, why) in cases {
+            let put = artifacts.put(bytes.as_bytes(), "evidence", "text/plain", &owner, u64::MAX);
+            let id = EvidenceId::new(format!("sha256:{}", put.unwrap().digest)).unwrap();
+            attempt.evidence.push(id);
+            assert_eq!(why_uncertain(&artifacts, &attempt).as_deref(), why);
+        }
     }
 
     /// What an agent puts in the place of a file is not waited for, and a link out of its folder is not followed.

@@ -51,7 +51,7 @@ pub fn page(page: &Page) -> Value {
         .uncertain
         .iter()
         .map(|attempt| {
-            object! { "attemptId": attempt.attempt.as_str(), "node": attempt.node.as_str(), "reserved": attempt.reserved }
+            object! { "attemptId": attempt.attempt.as_str(), "node": attempt.node.as_str(), "reserved": attempt.reserved, "why": attempt.why.clone() }
         })
         .collect();
     let members = object! {
