@@ -21,6 +21,7 @@ pub(crate) struct Layout<'a> {
     pub previous: u64,
     pub boot: u64,
     pub hash: [u8; 32],
+    pub check: [u8; 8],
     pub bytes: &'a [u8],
 }
 

@@ -28,3 +28,7 @@ pub use seal::{Sealed, seal};
 /// The version of everything in this crate: frames, exports, the store's directory. Version 0 may change until the
 /// product's version 0.1.0, each time with a note in the changelog (T-85).
 pub const FORMAT_VERSION: u8 = 0;
+
+/// The draft of version 0 that this build writes; draft 2 has a check over a frame's hints. Stores of another draft are
+/// not read. From version 1 on there are no drafts.
+pub const FORMAT_DRAFT: u32 = 2;

@@ -6,8 +6,8 @@
 /// Largest event in canonical bytes (wire form 1.7): one command of full size with its facts and outcome.
 pub const MAX_EVENT_BYTES: usize = aiws::limits::MAX_EVENT_BYTES;
 
-/// Bytes of a frame before the event: codec 1, previous 8, boot 8, hash 32, length 8.
-pub const FRAME_HEADER_BYTES: usize = 57;
+/// Bytes of a frame before the event: codec 1, previous 8, boot 8, hash 32, check 8, length 8.
+pub const FRAME_HEADER_BYTES: usize = 65;
 
 /// Largest frame: a full event behind its header. A longer one is refused before it is looked into.
 pub const MAX_FRAME_BYTES: usize = FRAME_HEADER_BYTES + MAX_EVENT_BYTES;

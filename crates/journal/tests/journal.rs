@@ -13,6 +13,7 @@ use std::sync::mpsc;
 use aiws::error::Code;
 use aiws::id::ConsumerId;
 use praxis_journal::{Append, Appended, Busy, Journal, Options, StoreError};
+use redb::ReadableTable as _;
 use tempfile::TempDir;
 
 #[path = "../../../simulations/src/script.rs"]
@@ -320,5 +321,61 @@ fn sto_2_segments_follow_each_other() {
     match Journal::open(folder.path(), &options) {
         Err(StoreError::Corrupt { place, .. }) => assert_eq!(place, "log-000003.redb"),
         other => panic!("{other:?}"),
+    }
+}
+
+/// Puts another owner marker into the frame of a sequence; `forged` computes the frame's check anew.
+fn write_marker(path: &Path, sequence: u64, boot: u64, forged: bool) {
+    let database = redb::Database::create(path).unwrap();
+    let write = database.begin_write().unwrap();
+    {
+        let definition = redb::TableDefinition::<u64, &[u8]>::new("log");
+        let mut table = write.open_table(definition).unwrap();
+        let mut bytes = table.get(sequence).unwrap().unwrap().value().to_vec();
+        match forged {
+            true => {
+                let mut frame = praxis_journal_format::Frame::decode(&bytes).unwrap();
+                frame.boot = boot;
+                let mut forged = Vec::new();
+                frame.encode(&mut forged).unwrap();
+                bytes = forged;
+            }
+            false => bytes[9..17].copy_from_slice(&boot.to_le_bytes()),
+        }
+        table.insert(sequence, bytes.as_slice()).unwrap();
+    }
+    write.commit().unwrap();
+}
+
+/// Proves T-16: an owner marker that was changed is found when the log is folded and by `verify`, so that it does not
+/// decide whether a run is recovered; the last boot number there is refuses the store instead of a panic.
+#[test]
+fn t_16_a_changed_owner_marker_is_found() {
+    for (boot, forged) in [(0, false), (2, false), (u64::MAX, false), (u64::MAX, true)] {
+        for index_lost in [false, true] {
+            let folder = folder();
+            let journal = Journal::create(folder.path(), &Options::default()).unwrap();
+            told(&journal, &mut Script::new("mission").unwrap());
+            journal.close().unwrap();
+            write_marker(&folder.path().join("log-000001.redb"), 2, boot, forged);
+            if index_lost {
+                fs::remove_file(folder.path().join("index.redb")).unwrap();
+            }
+            let found = match Journal::open(folder.path(), &Options::default()) {
+                Err(error) => Some(error.code()),
+                Ok(journal) => {
+                    let sound = journal.verify(&mut |_, _| ()).unwrap().is_sound();
+                    let damage = journal.view().read_only.as_ref().map(StoreError::code);
+                    damage.or((!sound).then_some(Code::StoreCorrupt))
+                }
+            };
+            // With a forged check the index still has the right number, and only that is used.
+            let unseen = forged && !index_lost;
+            assert_eq!(
+                found,
+                (!unseen).then_some(Code::StoreCorrupt),
+                "{boot} {forged} {index_lost}"
+            );
+        }
     }
 }

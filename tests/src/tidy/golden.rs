@@ -11,11 +11,13 @@ use sha2::{Digest as _, Sha256};
 
 use crate::repo;
 
-/// `journal-format/FROZEN`: a line `version N`, then lines `sha256  golden/NAME` as `sha256sum` writes them.
+/// `journal-format/FROZEN`: a line `version N`, while N is 0 a line `draft N`, then lines `sha256  golden/NAME` as `sha256sum` writes them.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Frozen {
     /// The version byte of the format; `None` when the line is missing.
     pub version: Option<u8>,
+    /// Which draft of version 0 it is; drafts end with version 1.
+    pub draft: Option<u32>,
     /// Path below `journal-format` to lower-case hex digest.
     pub digests: BTreeMap<String, String>,
 }
@@ -27,6 +29,7 @@ impl Frozen {
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             match line.split_once(char::is_whitespace) {
                 Some(("version", number)) => frozen.version = number.trim().parse().ok(),
+                Some(("draft", number)) => frozen.draft = number.trim().parse().ok(),
                 Some((digest, path)) => {
                     frozen
                         .digests
@@ -64,9 +67,10 @@ pub fn differing(frozen: &Frozen, files: &BTreeMap<String, String>) -> Vec<Strin
     problems
 }
 
-/// Golden files that another FROZEN of the same version had differently.
+/// Golden files that another FROZEN of the same version, and while that is 0 of the same draft, had differently.
 pub fn rewritten(before: &Frozen, now: &Frozen) -> Vec<String> {
-    if before.version != now.version {
+    let redrafted = now.version == Some(0) && now.draft > before.draft;
+    if before.version != now.version || redrafted {
         return vec![];
     }
     let changed = before
@@ -76,6 +80,22 @@ pub fn rewritten(before: &Frozen, now: &Frozen) -> Vec<String> {
     changed
         .map(|(path, _)| format!("{path} changed and the version byte did not (T-85)"))
         .collect()
+}
+
+/// A draft of version 0 that the changelog does not name, and a draft of a version that has none.
+pub fn unnoted(frozen: &Frozen, changelog: &str) -> Vec<String> {
+    match (frozen.version, frozen.draft) {
+        (Some(0), Some(draft)) => {
+            let noted = changelog.contains(&format!("draft {draft}"));
+            let problem =
+                || format!("CHANGELOG.md does not say what draft {draft} of the format changed");
+            (!noted).then(problem).into_iter().collect()
+        }
+        (_, Some(draft)) => vec![format!(
+            "draft {draft} of a version that is no draft any more"
+        )],
+        _ => vec![],
+    }
 }
 
 /// Digest of every file below `journal-format/golden`, by its path below `journal-format`.
@@ -144,6 +164,8 @@ mod tests {
         assert!(!files.is_empty(), "journal-format/golden is empty");
         let now = Frozen::parse(&repo::read(&path));
         require("golden files", &differing(&now, &files));
+        let changelog = repo::read(&repo::root().join("CHANGELOG.md"));
+        require("drafts of the format", &unnoted(&now, &changelog));
         let head = frozen_at("HEAD");
         let before = if head.as_ref() == Some(&now) {
             frozen_at("HEAD^")
@@ -177,6 +199,23 @@ mod tests {
             assert_eq!(differing(&frozen, &files).len(), wanted, "{files:?}");
         }
         assert_eq!(differing(&Frozen::default(), &BTreeMap::new()).len(), 1);
+        let redrafted = [
+            ("version 0\ndraft 2\naa  golden/a\ncc  golden/b\n", 0),
+            ("version 0\ndraft 1\naa  golden/a\ncc  golden/b\n", 1),
+            ("version 0\naa  golden/a\ncc  golden/b\n", 1),
+        ];
+        let drafted = Frozen::parse("version 0\ndraft 1\naa  golden/a\nbb  golden/b\n");
+        for (text, wanted) in redrafted {
+            let now = Frozen::parse(text);
+            assert_eq!(rewritten(&drafted, &now).len(), wanted, "{text}");
+        }
+        // A version that was released has no drafts: its golden files stay whatever the line says.
+        let released = Frozen::parse("version 1\ndraft 1\naa  golden/a\n");
+        let changed = Frozen::parse("version 1\ndraft 2\ncc  golden/a\n");
+        assert_eq!(rewritten(&released, &changed).len(), 1);
+        assert_eq!(unnoted(&drafted, "draft 1: what changed").len(), 0);
+        assert_eq!(unnoted(&drafted, "nothing").len(), 1);
+        assert_eq!(unnoted(&changed, "draft 2").len(), 1);
         assert_eq!(
             rewritten(
                 &frozen,

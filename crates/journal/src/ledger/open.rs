@@ -70,7 +70,7 @@ impl Ledger {
             flushed,
         } = catch_up(&*disk, &store, &log, write)?;
         if write {
-            view.boot += 1;
+            view.boot = next_boot(view.boot)?;
         } else if view.read_only.is_none() {
             view.read_only = Some(StoreError::ReadOnly {
                 why: "it was opened for reading".to_owned(),
@@ -122,6 +122,14 @@ impl Ledger {
             }
         }
     }
+}
+
+/// The number of this boot. Markers of the last number there is would stand for every later boot as well.
+fn next_boot(boot: u64) -> Result<u64, StoreError> {
+    boot.checked_add(1).ok_or_else(|| StoreError::Corrupt {
+        place: "the owner markers of the log".to_owned(),
+        what: format!("expected a boot number below {}, found it", u64::MAX),
+    })
 }
 
 /// Folds everything after the view's cursor, without an index.
