@@ -227,6 +227,7 @@ impl RunOwner {
                     .await
                     .map(drop)
             }
+            Step::HoldForTime { node_id } => self.hold_for_time(state, node_id.as_ref()).await,
             // A person asked for the cancellation and a person ends it.
             Step::FinishCancel => Err(Error::new(
                 Code::HumanRequired,

@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use aiws::decimal::Dec;
 use aiws::error::{Code, Error};
-use aiws::id::HoldId;
-use aiws::record::{HoldDecision, HoldReason, HoldScope, HoldScopeKind, HoldState, Ref};
+use aiws::id::{HoldId, Id, NodeId};
+use aiws::json::Value;
+use aiws::record::{Blocker, HoldDecision, HoldReason, HoldScope, HoldScopeKind, HoldState, Ref};
 use praxis_model::command::{Body, HoldProposal, Intent, PlaceHold};
+use praxis_model::decide::needed_units;
 use praxis_model::plan::Step;
 use praxis_model::run::RunState;
 use praxis_model::stream::derived;
@@ -37,7 +39,9 @@ impl RunOwner {
                 Some(_) => closed += 1,
             }
         };
-        let placed = self.hold(&state, hold_id, HoldReason::Restart).await;
+        let placed = self
+            .hold(&state, hold_id, HoldReason::Restart, Vec::new())
+            .await;
         if let Err(error) = placed {
             tracing::error!(code = error.code().name(), message = %error.message, "the restart hold was refused");
         }
@@ -55,7 +59,7 @@ impl RunOwner {
             self.schedule.again = true;
             return tokio::task::yield_now().await;
         }
-        self.remember(step);
+        self.remember(step.clone());
         let reason = match error.code() {
             Code::BudgetExceeded => HoldReason::CostLimit,
             Code::DeadlinePassed => HoldReason::TimeLimit,
@@ -65,15 +69,30 @@ impl RunOwner {
         if !launches {
             return;
         }
-        let hold_id = HoldId::from(derived(
-            &self.stream,
-            state.head.revision.get() + 1,
-            "hold",
-            0,
-        ));
-        if let Err(error) = self.hold(state, hold_id, reason).await {
+        let blockers = named(&step, reason, error);
+        let hold_id = self.next_hold(state);
+        if let Err(error) = self.hold(state, hold_id, reason, blockers).await {
             tracing::warn!(code = error.code().name(), message = %error.message, "a hold was refused");
         }
+    }
+
+    /// Nothing but a deadline that was reached keeps the run's work from going on: the gate closes and says so.
+    pub(super) async fn hold_for_time(
+        &mut self,
+        state: &RunState,
+        node_id: Option<&NodeId>,
+    ) -> Result<(), Error> {
+        let reason = HoldReason::TimeLimit;
+        let blockers = node_id.map(|node_id| blocker(reason, node_id.as_id()));
+        let hold_id = self.next_hold(state);
+        self.hold(state, hold_id, reason, blockers.into_iter().collect())
+            .await
+    }
+
+    /// The id of a hold that the next event opens.
+    fn next_hold(&self, state: &RunState) -> HoldId {
+        let revision = state.head.revision.get() + 1;
+        HoldId::from(derived(&self.stream, revision, "hold", 0))
     }
 
     pub(super) fn remember(&mut self, step: Step) {
@@ -88,6 +107,7 @@ impl RunOwner {
         state: &RunState,
         hold_id: HoldId,
         reason: HoldReason,
+        blockers: Vec<Blocker>,
     ) -> Result<(), Error> {
         let run = run_of(state)?;
         let bound = state.config.scope_bindings.iter().find(|binding| {
@@ -110,7 +130,7 @@ impl RunOwner {
             },
             reason,
             owner: Capability::system(CLASS_SCHEDULER)?.actor_id().as_id(),
-            blockers: Vec::new(),
+            blockers,
             allowed_decisions: vec![HoldDecision::Recheck, HoldDecision::Cancel],
             stop_disposition: Vec::new(),
         };
@@ -118,5 +138,36 @@ impl RunOwner {
         self.own(CLASS_SCHEDULER, Intent::Command { body })
             .await
             .map(drop)
+    }
+}
+
+/// What a bound stopped: the node, and for the budget what it needs, so that a recheck asks the same question.
+fn named(step: &Step, reason: HoldReason, error: &Error) -> Vec<Blocker> {
+    let node = match step {
+        Step::Admit { node_id } | Step::Dispatch { node_id, .. } => Some(node_id),
+        _ => None,
+    };
+    match reason {
+        HoldReason::TimeLimit => {
+            let nodes = node.map(|node_id| blocker(reason, node_id.as_id()));
+            nodes.into_iter().collect()
+        }
+        HoldReason::CostLimit => {
+            let amount = error.details.get("amount").and_then(Value::as_str);
+            let needed = amount
+                .and_then(|amount| amount.parse().ok())
+                .and_then(|amount| needed_units(amount).ok());
+            let nodes = node.map(|node_id| blocker(reason, node_id.as_id()));
+            nodes.into_iter().chain(needed).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn blocker(kind: HoldReason, subject_id: Id) -> Blocker {
+    Blocker {
+        kind,
+        subject_id,
+        evidence: Vec::new(),
     }
 }

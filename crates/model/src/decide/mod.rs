@@ -43,7 +43,7 @@ use crate::facts::Facts;
 use crate::mission::MissionState;
 use crate::run::RunState;
 
-pub use place_hold::RUN_RESOLVER_REVISION;
+pub use place_hold::{RUN_RESOLVER_REVISION, needed_units};
 pub use reconcile::{LOOKUP, LOST_READ_RULE};
 
 /// Decides a run's command.

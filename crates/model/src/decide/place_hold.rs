@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use aiws::canonical::{digest_of, from_value, to_value};
 use aiws::decimal::{Dec, U64};
+use aiws::id::Id;
 use aiws::object;
 use aiws::record::{
     ActorKind, Attempt, AttemptStatus, Blocker, Hold, HoldMember, HoldReason, HoldScope,
@@ -26,6 +27,31 @@ use crate::transition::Transition;
 
 /// Revision of the built-in resolver of RUN scopes, where the configuration binds no other.
 pub const RUN_RESOLVER_REVISION: u64 = 1;
+
+/// What stands before the amount in the subject of a blocker that says how much budget is needed.
+const NEEDED: &str = "units/";
+
+/// The blocker of a COST_LIMIT hold that says how many units the refused work needs: the hold is not released before
+/// the budget has room for them (HS-02.5).
+///
+/// # Errors
+/// None for an amount that is a decimal of the wire; the id is checked like any other.
+pub fn needed_units(amount: Dec) -> Result<Blocker, Rejection> {
+    Ok(Blocker {
+        kind: HoldReason::CostLimit,
+        subject_id: Id::new(format!("{NEEDED}{amount}"))?,
+        evidence: Vec::new(),
+    })
+}
+
+/// How many units a blocker says are needed.
+pub(super) fn needed_amount(blocker: &Blocker) -> Option<Dec> {
+    let amount = blocker.subject_id.as_str().strip_prefix(NEEDED)?;
+    amount
+        .parse()
+        .ok()
+        .filter(|_| blocker.kind == HoldReason::CostLimit)
+}
 
 /// Stage 6 of placeHold: who may place it, and whether its scope can be fenced.
 pub(super) fn authority(

@@ -5,17 +5,17 @@
 
 use std::collections::BTreeSet;
 
-use aiws::decimal::U64;
+use aiws::decimal::{Dec, U64};
 use aiws::id::{EvidenceId, Id};
 use aiws::object;
 use aiws::record::{
-    ActorKind, Hold, HoldDecision, HoldReason, HoldResolution, HoldState, Lifecycle, OutcomeStatus,
-    Ref, RestartPolicy,
+    ActorKind, Blocker, Hold, HoldDecision, HoldReason, HoldResolution, HoldState, Lifecycle,
+    OutcomeStatus, Ref, RestartPolicy,
 };
 
 use super::cancel_run;
 use super::pipeline::members;
-use super::place_hold::{in_flight, uncertain};
+use super::place_hold::{in_flight, needed_amount, uncertain};
 use super::reconcile::is_human;
 use crate::command::{Body, Command, ResolveHold};
 use crate::decision::{Decision, Rejection};
@@ -41,6 +41,11 @@ pub(super) fn authority(
             object! { "holdId": &body.hold_id, "actor": &facts.actor_id, "actorKind": facts.actor_kind },
         )
     };
+    let principal = matches!(
+        facts.actor_kind,
+        ActorKind::Human | ActorKind::System | ActorKind::Rule
+    );
+    check(Guard::ResolvePrincipal, principal, found)?;
     let hold = state.holds.get(&body.hold_id);
     let human =
         body.decision == HoldDecision::Cancel || hold.is_some_and(|hold| needs_human(state, hold));
@@ -50,12 +55,7 @@ pub(super) fn authority(
         Guard::ResolveRule,
         facts.actor_kind != ActorKind::Rule && body.rule.is_none(),
         found,
-    )?;
-    let principal = matches!(
-        facts.actor_kind,
-        ActorKind::Human | ActorKind::System | ActorKind::Rule
-    );
-    check(Guard::ResolvePrincipal, principal, found)
+    )
 }
 
 /// Uncertainty, anything that would grow resources, and a restart under HUMAN are a human's to decide (HS-03.7).
@@ -142,13 +142,10 @@ fn clear(
         match kind {
             // No command of this build raises a bound, so an exhausted one stays exhausted (HS-02.4).
             HoldReason::AttemptLimit => check(Guard::ResolveAttempts, false, named)?,
-            HoldReason::CostLimit => check(Guard::ResolveCost, has_room(facts), named)?,
+            HoldReason::CostLimit => check(Guard::ResolveCost, has_room(hold, facts), named)?,
             HoldReason::TimeLimit => {
-                check(
-                    Guard::ResolveTime,
-                    !state.contract.deadline_ms.reached(facts.now_ms),
-                    named,
-                )?;
+                let ahead = is_ahead(state, hold, facts.now_ms);
+                check(Guard::ResolveTime, ahead, named)?;
             }
             HoldReason::UncertainEffect => check(
                 Guard::ResolveEffects,
@@ -188,13 +185,26 @@ fn restart(state: &RunState, hold: &Hold, facts: &Facts) -> Result<(), Rejection
     )
 }
 
-fn has_room(facts: &Facts) -> bool {
+/// The budget takes what the hold says is needed, and something in any case.
+fn has_room(hold: &Hold, facts: &Facts) -> bool {
+    let needed = hold.blockers.iter().filter_map(needed_amount).max();
     // An account that was not read shows no room.
     facts.account.as_ref().is_some_and(|row| {
-        row.spent
-            .checked_add(row.reserved)
-            .is_some_and(|used| used < row.bound)
+        let used = row.spent.checked_add(row.reserved);
+        let with = used.and_then(|used| used.checked_add(needed.unwrap_or(Dec::ZERO)));
+        used.is_some_and(|used| used < row.bound) && with.is_some_and(|with| with <= row.bound)
     })
+}
+
+/// The contract's deadline is ahead, and so is that of every node that the hold names.
+fn is_ahead(state: &RunState, hold: &Hold, now_ms: u64) -> bool {
+    let late = |blocker: &Blocker| {
+        let nodes = state.graph.iter().flat_map(|graph| &graph.nodes);
+        let mut named = nodes.filter(|node| node.id.as_str() == blocker.subject_id.as_str());
+        let own = named.find_map(|node| node.deadline_ms);
+        blocker.kind == HoldReason::TimeLimit && own.is_some_and(|own| own.reached(now_ms))
+    };
+    !state.contract.deadline_ms.reached(now_ms) && !hold.blockers.iter().any(late)
 }
 
 /// Every attempt in flight has what becomes of it on record (HS-06.6).

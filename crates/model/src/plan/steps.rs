@@ -10,7 +10,7 @@ use aiws::record::{
     Operation, OperationStatus, RestartPolicy,
 };
 
-use super::waits::is_in_flight;
+use super::waits::{is_in_flight, waits};
 use super::{is_complete, is_open, is_ready};
 use crate::admission::{is_in_force, needs_approval, serves};
 use crate::decide::complete_run::{accepted, current};
@@ -67,6 +67,11 @@ pub enum Step {
         /// The attempt.
         attempt_id: AttemptId,
     },
+    /// Place a TIME_LIMIT hold: only a deadline that was reached keeps the work that is left from going on.
+    HoldForTime {
+        /// The node whose own deadline it is, to be named as the hold's blocker; none for the contract's.
+        node_id: Option<NodeId>,
+    },
     /// Complete the run.
     CompleteRun,
     /// End the pending cancellation; a human's command.
@@ -94,7 +99,32 @@ pub fn plan(state: &RunState, outer_gates: &[Gate], now_ms: u64) -> Vec<Step> {
     if is_open(state, outer_gates) && is_complete(state) {
         steps.push(Step::CompleteRun);
     }
+    if is_open(state, outer_gates) {
+        let idle = steps.is_empty() && waits(state, outer_gates, now_ms).is_empty();
+        steps.extend(out_of_time(state, idle, now_ms));
+    }
     steps
+}
+
+/// A live run whose deadline was reached says so, because silence would look like work. A node's own deadline counts
+/// only while the run is idle: until then other nodes go on.
+fn out_of_time(state: &RunState, idle: bool, now_ms: u64) -> Option<Step> {
+    let contract = state.contract.deadline_ms.reached(now_ms);
+    let late = |node: &&Node| node.deadline_ms.is_some_and(|own| own.reached(now_ms));
+    let left = |node: &&Node| {
+        let own = state.nodes.get(&node.id);
+        own.is_some_and(|own| launch(state, node, own).is_some())
+    };
+    let mut nodes = state.graph.iter().flat_map(|graph| &graph.nodes);
+    if contract {
+        let mut deliveries = state.deliveries.values();
+        let receivable = deliveries.any(|delivery| is_receivable(state, delivery, now_ms));
+        return (receivable || nodes.any(|node| left(&node)))
+            .then_some(Step::HoldForTime { node_id: None });
+    }
+    let node = nodes.find(|node| idle && late(node) && left(node))?;
+    let node_id = Some(node.id.clone());
+    Some(Step::HoldForTime { node_id })
 }
 
 /// What brings an attempt's outcome to light without trying anything.

@@ -21,12 +21,12 @@ pub enum Wait {
         /// The node.
         node_id: NodeId,
     },
-    /// A human's acceptance; the node is active.
+    /// A human's acceptance; the node is active, or it is END and done.
     Acceptance {
         /// The node.
         node_id: NodeId,
     },
-    /// A passing verification; the node is active.
+    /// A passing verification; the node is active, or it is END and done.
     Verification {
         /// The node.
         node_id: NodeId,
@@ -107,6 +107,17 @@ fn node_wait(state: &RunState, node: &Node, now_ms: u64) -> Option<Wait> {
             .then_some(Wait::Verification { node_id }),
         NodeKind::Acceptance => {
             (active && accepted(state).is_none()).then_some(Wait::Acceptance { node_id })
+        }
+        // The run's own end: END is done, and the result is not verified or not accepted yet (FV-RUN.3).
+        NodeKind::End if own.status == NodeStatus::Completed => {
+            let verified = current(&state.verifications).is_some();
+            if verified {
+                accepted(state)
+                    .is_none()
+                    .then_some(Wait::Acceptance { node_id })
+            } else {
+                Some(Wait::Verification { node_id })
+            }
         }
         NodeKind::Decision(_) | NodeKind::Join(_) | NodeKind::End => None,
     }

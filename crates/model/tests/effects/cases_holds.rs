@@ -180,6 +180,21 @@ fn blocked(reason: HoldReason) -> Bench {
     bench
 }
 
+/// A hold for this one reason.
+fn blocked_by(blocker: Blocker) -> Bench {
+    let mut bench = Bench::new();
+    let proposal = hold("h", blocker.kind);
+    let blockers = vec![blocker];
+    bench.act(
+        place_body(HoldProposal {
+            blockers,
+            ..proposal
+        }),
+        Who::Human,
+    );
+    bench
+}
+
 fn by_human(bench: &Bench) -> Facts {
     confirming(bench.facts(Who::Human), &["seen"])
 }
@@ -230,6 +245,11 @@ pub const RESOLVE: &[Case] = &[
         let bench = Bench::new().held(HoldReason::Operator);
         recheck(&bench, bench.facts(Who::Agent), &[])
     }),
+    // Who may not decide at all is told so before anything is said about humans (P-06).
+    Case(Guard::ResolvePrincipal, || {
+        let bench = Bench::new().held(HoldReason::UncertainEffect);
+        recheck(&bench, bench.facts(Who::Agent), &[])
+    }),
     Case(Guard::NotTerminal, || {
         let bench = Bench::new().held(HoldReason::Operator).rejected();
         recheck(&bench, by_human(&bench), &[])
@@ -258,6 +278,23 @@ pub const RESOLVE: &[Case] = &[
     Case(Guard::ResolveCost, || {
         let mut bench = Bench::new().held(HoldReason::CostLimit);
         bench.account.spent = dec(100);
+        recheck(&bench, by_human(&bench), &["seen"])
+    }),
+    // There is room for something, and not for what the refused work needs.
+    Case(Guard::ResolveCost, || {
+        let needed = praxis_model::decide::needed_units(dec(3)).expect("a blocker");
+        let mut bench = blocked_by(needed);
+        bench.account.spent = dec(98);
+        recheck(&bench, by_human(&bench), &["seen"])
+    }),
+    // The contract has time left, and the node that the hold names has none.
+    Case(Guard::ResolveTime, || {
+        let mut bench = blocked_by(Blocker {
+            kind: HoldReason::TimeLimit,
+            subject_id: id("work"),
+            evidence: Vec::new(),
+        });
+        bench.now_ms = 800_000;
         recheck(&bench, by_human(&bench), &["seen"])
     }),
     Case(Guard::ResolveTime, || {

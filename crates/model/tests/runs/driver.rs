@@ -4,9 +4,10 @@
 use aiws::json::Value;
 use aiws::object;
 use aiws::record::{
-    AcceptanceVerdict, Graph, NodeKind, OutcomeStatus, SettledOutcome, VerificationVerdict,
+    AcceptanceVerdict, Graph, HoldReason, NodeKind, OutcomeStatus, SettledOutcome,
+    VerificationVerdict,
 };
-use praxis_model::command::{AdmitIntent, BoundaryIntent, Intent};
+use praxis_model::command::{AdmitIntent, Body, BoundaryIntent, Intent, PlaceHold};
 use praxis_model::graph::node as find;
 use praxis_model::plan::{Step as Next, Wait, plan, waits};
 
@@ -80,6 +81,10 @@ pub fn take(world: &mut World, next: &Next, pass: bool) -> Step {
         }
         Next::Conclude { node_id } => world.commit(conclusion(world, node_id.as_str(), pass)),
         Next::CompleteRun => world.finish(),
+        Next::HoldForTime { .. } => {
+            let hold = hold("late", HoldReason::TimeLimit);
+            world.send(ENGINE, Body::PlaceHold(PlaceHold { hold }))
+        }
         Next::Retry { operation_id } => world.intend(
             ENGINE,
             &Intent::RetryOperation {

@@ -265,7 +265,10 @@ fn time_runs_under_a_hold() {
         .expect("before the deadline");
     control.now_ms = 100_000;
     assert_eq!(code(control.admit_control("p")), Err(Code::DeadlinePassed));
-    assert!(plan(control.state(), &[], control.now_ms).is_empty());
+    assert_eq!(
+        plan(control.state(), &[], control.now_ms),
+        [praxis_model::plan::Step::HoldForTime { node_id: None }]
+    );
 }
 
 /// Proves HS-06.5, HD-02.12, HF-05.9: an ended run still takes late truth, and nothing else.

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use aiws::decimal::Dec;
 use aiws::id::NodeId;
 use aiws::record::{
-    EffectClass, HoldReason, Lifecycle, LostReads, NodeKind, OutcomeStatus, Ref, RestartPolicy,
-    SettledOutcome,
+    AcceptanceVerdict, EffectClass, HoldReason, Lifecycle, LostReads, NodeKind, OutcomeStatus, Ref,
+    RestartPolicy, SettledOutcome, VerificationVerdict,
 };
 use praxis_model::command::{Body, CancelRun, PlaceHold, RecoverOwnership};
 use praxis_model::event::Gate;
@@ -242,6 +242,62 @@ fn after_the_last_attempt_comes_the_boundary() {
             assert_eq!(steps, vec![Next::Conclude { node_id: id("a") }]);
         }
     }
+}
+
+/// Proves FV-CON.5, HS-05.6: a live run that only a deadline stops asks for a hold; the contract's deadline always, a
+/// node's own once nothing else of the run moves.
+#[test]
+fn a_run_out_of_time_asks_for_a_hold() {
+    let mut world = auto(lin());
+    world.work("a").expect("a");
+    let of = |world: &World| plan(world.state(), &[], world.now_ms);
+    assert!(matches!(of(&world).as_slice(), [Next::Receive { .. }]));
+    world.now_ms = 100_000;
+    assert_eq!(of(&world), vec![Next::HoldForTime { node_id: None }]);
+    take(&mut world, &Next::HoldForTime { node_id: None }, true).expect("placeHold");
+    assert!(of(&world).is_empty());
+    let held = [Wait::Hold {
+        hold_id: id("late"),
+    }];
+    assert_eq!(waits(world.state(), &[], world.now_ms), held);
+    let mut nodes = vec![task("a", &[]), task("b", &[]), end(&["a", "b"])];
+    nodes[0].deadline_ms = Some(aiws::decimal::Ms::from_u64(2_000));
+    let mut world = auto(graph(nodes));
+    world.now_ms = 2_000;
+    assert_eq!(of(&world), vec![Next::Admit { node_id: id("b") }]);
+    world.admit("b").expect("admit");
+    world.dispatch("b").expect("dispatch");
+    assert!(of(&world).is_empty(), "b is under way");
+    world
+        .settle("at-b-1", SettledOutcome::ConfirmedApplied, 1)
+        .expect("settle");
+    assert_eq!(of(&world), vec![Next::Conclude { node_id: id("b") }]);
+    world.complete("b", aiws::object! {}).expect("boundary");
+    let node_id = Some(id("a"));
+    let receive = of(&world);
+    assert!(matches!(receive.as_slice(), [Next::Receive { .. }]));
+    take(&mut world, &receive[0], true).expect("receive");
+    assert_eq!(of(&world), vec![Next::HoldForTime { node_id }]);
+}
+
+/// Proves HS-05.6, FV-RUN.3: a run whose END is done waits for its verification and its acceptance by name.
+#[test]
+fn a_run_that_is_done_waits_for_its_assessments() {
+    let mut world = World::with(graph(vec![task("a", &[]), end(&["a"])]));
+    world.work("a").expect("a");
+    world.pass_end().expect("end");
+    let node_id = || id("end");
+    let of = |world: &World| waits(world.state(), &[], world.now_ms);
+    assert_eq!(of(&world), [Wait::Verification { node_id: node_id() }]);
+    world
+        .verify("v1", VerificationVerdict::Pass)
+        .expect("verify");
+    assert_eq!(of(&world), [Wait::Acceptance { node_id: node_id() }]);
+    world
+        .accept("c1", AcceptanceVerdict::Accepted)
+        .expect("accept");
+    assert_eq!(of(&world), []);
+    assert_eq!(plan(world.state(), &[], world.now_ms), [Next::CompleteRun]);
 }
 
 /// Proves HS-01.3, HS-01.11: under a hold, a mission gate or a pending cancellation plan launches nothing, and still
