@@ -171,6 +171,27 @@ fn a_no_to_the_result_rejects_the_run_and_makes_no_branch() {
     assert_eq!(world.git(&["for-each-ref", "refs/heads/praxis"]), "");
 }
 
+/// Whoever started it with hang-ups ignored, as `nohup` does, wants it to go on.
+#[test]
+fn an_ignored_hang_up_stays_ignored() {
+    let world = World::new(AGENT);
+    let code = world.code(&[]);
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "trap '' HUP; exec \"$0\" \"$@\""])
+        .arg(code.get_program())
+        .args(code.get_args());
+    let mut terminal = Terminal::start(command);
+    terminal.expect("Approve the plan");
+    let process = rustix::process::Pid::from_child(&terminal.child);
+    rustix::process::kill_process(process, Signal::HUP).unwrap();
+    terminal.type_line("y");
+    terminal.expect("Accept the result");
+    terminal.type_line("y");
+    let (exit, shown) = terminal.end();
+    assert_eq!(exit, Some(0), "{shown}");
+}
+
 /// The first Ctrl-C, SIGTERM or SIGHUP lets what runs finish and leaves a run that goes on later.
 #[test]
 fn an_interrupt_at_a_question_leaves_the_run_to_be_resumed() {
