@@ -53,7 +53,7 @@ pub enum StoreError {
         why: String,
     },
     /// The disk is full.
-    #[error("no space left: {what}; nothing of this append was stored, free space and try again")]
+    #[error("no space left: {what}; nothing was stored, free space and try again")]
     Full {
         /// What could not be written.
         what: String,
@@ -91,8 +91,8 @@ pub enum StoreError {
         /// The command to type.
         mend: String,
     },
-    /// The disk answered with an error; nothing of this append is in the log.
-    #[error("{what}; nothing of this append was stored")]
+    /// The disk answered with an error, to a read or to a write; nothing of an append that got this is in the log.
+    #[error("{what}; nothing was stored")]
     Io {
         /// What failed, and how.
         what: String,
