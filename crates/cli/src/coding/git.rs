@@ -251,7 +251,7 @@ impl Git {
         let watch = Watch::over(&child, self.wall);
         let io = Pipes::take(&mut child).exchange(&self.input);
         let status = child.wait().map_err(|error| failed(&shown, &error))?;
-        if watch.is_some_and(Watch::is_over) {
+        if watch.is_some_and(Watch::ran_out) {
             let message = format!("it did not end within {} seconds", self.wall.as_secs());
             return Err(failed(&shown, &std::io::Error::other(message)));
         }
@@ -286,7 +286,7 @@ impl Watch {
     }
 
     /// Whether the call was killed; called once it ended.
-    fn is_over(self) -> bool {
+    fn ran_out(self) -> bool {
         drop(self.done);
         self.thread.join().unwrap_or(false)
     }
