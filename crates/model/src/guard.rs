@@ -238,7 +238,7 @@ guards! {
     ResolveBlockers "REL-9" HoldNotClear Object "Confirmed evidence clears what the ledger cannot see.";
     ResolveRestart "HS-06.3" HoldNotClear Object "The host allows an automatic restart.";
     ResolveDisposed "HS-06.6" HoldNotClear Object "Every attempt in flight has its disposition.";
-    RecoverEpoch "HC-RO.1" StaleEpoch Object "The expected epoch is the run's.";
+    RecoverEpoch "HC-RO.1" StaleOwner Ownership "The expected epoch is the run's.";
     RecoverHuman "HS-03.11" HumanRequired Authority "A human decision is named by a human alone.";
 }
 

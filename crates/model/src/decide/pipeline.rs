@@ -110,7 +110,11 @@ fn ownership(state: &RunState, command: &Command, row: &Row) -> Result<(), Rejec
             .or_else(|| body_epoch(&command.body))
             .map(|epoch| epoch.to_string());
         members(object! { "sent": sent, "current": state.epoch.to_string() })
-    })
+    })?;
+    match &command.body {
+        Body::RecoverOwnership(body) => recover_ownership::ownership(state, body),
+        _ => Ok(()),
+    }
 }
 
 fn authority(command: &Command, facts: &Facts, row: &Row) -> Result<(), Rejection> {

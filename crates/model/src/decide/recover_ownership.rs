@@ -24,6 +24,16 @@ use crate::run::RunState;
 use crate::stream::derived;
 use crate::transition::Transition;
 
+/// Stage 5 of recoverOwnership: of two that take over from one owner, the second is stale.
+pub(super) fn ownership(state: &RunState, body: &RecoverOwnership) -> Result<(), Rejection> {
+    let current = body.expected_epoch.to_u64() == Some(state.epoch);
+    check(Guard::RecoverEpoch, current, || epochs(state, body))
+}
+
+fn epochs(state: &RunState, body: &RecoverOwnership) -> aiws::json::Object {
+    members(object! { "expectedEpoch": body.expected_epoch, "epoch": state.epoch.to_string() })
+}
+
 /// Stage 6 of recoverOwnership, beside the host's recovery authority: who names a human decision is a human.
 pub(super) fn authority(
     _state: &RunState,
@@ -44,19 +54,8 @@ pub(super) fn decide(
     body: &RecoverOwnership,
     facts: &Facts,
 ) -> Result<Decision, Rejection> {
-    let found = || {
-        members(object! { "expectedEpoch": body.expected_epoch, "epoch": state.epoch.to_string() })
-    };
-    check(
-        Guard::RecoverEpoch,
-        body.expected_epoch.to_u64() == Some(state.epoch),
-        found,
-    )?;
-    let epoch = U64(need(
-        Guard::RecoverEpoch,
-        state.epoch.checked_add(1),
-        found,
-    )?);
+    let next = state.epoch.checked_add(1);
+    let epoch = U64(need(Guard::RecoverEpoch, next, || epochs(state, body))?);
     let mut outcome = Outcome {
         transitions: vec![Transition::EpochRaised {
             from: U64(state.epoch),

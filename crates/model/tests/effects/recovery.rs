@@ -163,7 +163,7 @@ fn the_second_recoverer_is_fenced() {
         owner_epoch: Some(dec(2)),
         ..refreshed
     };
-    assert_eq!(decide(&current).err(), Some(Code::StaleEpoch));
+    assert_eq!(decide(&current).err(), Some(Code::StaleOwner));
     assert_eq!(bench.run.epoch, 2);
 }
 
