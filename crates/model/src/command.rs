@@ -5,6 +5,7 @@
 
 use aiws::decimal::{Dec, DecPlus, Ms};
 use aiws::digest::Digest;
+use aiws::error::Error;
 use aiws::id::{
     ApprovalId, AssessmentId, AttemptId, DeliveryId, EvidenceId, HoldId, Id, MissionId, NodeId,
     OperationId, RequestId, RunId,
@@ -13,7 +14,7 @@ use aiws::json::Value;
 use aiws::record::{
     AcceptanceVerdict, ApprovalDecision, Artifact, Blocker, Cause, Consumption, Context, Contract,
     Criterion, Grant, Graph, HandoffConfig, HandoffRef, HoldDecision, HoldReason, Manifest,
-    OutcomeStatus, Ref, VerificationVerdict,
+    OutcomeStatus, Ref, SettledOutcome, VerificationVerdict,
 };
 use serde::{Deserialize, Serialize};
 
@@ -51,8 +52,7 @@ macro_rules! commands {
         }
 
         impl Body {
-            /// The body of `type` in the members of `rest` (which has no member `type`); pointers of errors start at `rest`.
-            pub fn from_members(kind: CommandType, rest: &Value) -> Result<Self, aiws::error::Error> {
+            fn from_closed(kind: CommandType, rest: &Value) -> Result<Self, Error> {
                 Ok(match kind { $(CommandType::$variant => Self::$variant(aiws::canonical::from_value(rest)?),)* })
             }
         }
@@ -131,7 +131,7 @@ commands! {
         /// The attempt.
         attempt_id: AttemptId,
         /// CONFIRMED_APPLIED, CONFIRMED_NOT_APPLIED or UNKNOWN.
-        outcome: aiws::record::SettledOutcome,
+        outcome: SettledOutcome,
         /// What it cost, in units; 0 for UNKNOWN.
         actual: Dec,
         /// What shows it.
@@ -145,7 +145,7 @@ commands! {
         /// The attempt.
         attempt_id: AttemptId,
         /// CONFIRMED_APPLIED or CONFIRMED_NOT_APPLIED.
-        outcome: aiws::record::SettledOutcome,
+        outcome: SettledOutcome,
         /// What it cost, in units.
         actual: Dec,
         /// What shows it; never empty.
@@ -296,6 +296,31 @@ commands! {
         /// The human decision, where the policy asks for one.
         #[serde(deserialize_with = "aiws::record::fields::nullable")]
         decision_ref: Option<Id>,
+    }
+}
+
+impl Body {
+    /// The body of `type` in the members of `rest` (which has no member `type`); pointers of errors start at `rest`.
+    ///
+    /// # Errors
+    /// SCHEMA_INVALID where a member is missing, unknown or misformed, or where members contradict each other: nobody
+    /// reconciles into not knowing, and what nobody knows has no cost yet (FV-EFF.2, FV-EFF.4).
+    pub fn from_members(kind: CommandType, rest: &Value) -> Result<Self, Error> {
+        let body = Self::from_closed(kind, rest)?;
+        let unknown = SettledOutcome::Unknown;
+        match &body {
+            Self::Reconcile(body) if body.outcome == unknown => Err(Error::schema(
+                "/outcome",
+                "expected CONFIRMED_APPLIED or CONFIRMED_NOT_APPLIED, found UNKNOWN",
+            )),
+            Self::Settle(body) if body.outcome == unknown && !body.actual.is_zero() => {
+                Err(Error::schema(
+                    "/actual",
+                    format!("expected 0 for UNKNOWN, found {}", body.actual),
+                ))
+            }
+            _ => Ok(body),
+        }
     }
 }
 

@@ -263,11 +263,8 @@ fn bare(outer: Outer, digest: Digest) -> Result<Command, Error> {
             "expected the mission of a bare command, found none",
         )
     })?;
-    if let (Some(said), Some(outer)) = (
-        crate::decide::pipeline::body_epoch(&body),
-        outer.owner_epoch,
-    ) {
-        agree("/command/ownerEpoch", &outer, &said)?;
+    if let Some(said) = crate::decide::pipeline::body_epoch(&body) {
+        agree("/command/ownerEpoch", &outer.owner_epoch, &Some(said))?;
     }
     let in_run = row(body.kind()).stream == StreamKind::Run;
     let run_id = crate::decide::pipeline::body_run(&body)

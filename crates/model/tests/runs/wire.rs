@@ -400,3 +400,29 @@ fn recorded_commands_read_back() {
         assert_eq!(&back, event, "{}", event.kind.name());
     }
 }
+
+/// Proves ERR-PREC.1, FV-EFF.2, FV-EFF.4: members that contradict each other are no shape, whatever the state is.
+#[test]
+fn contradicting_members_are_no_shape() {
+    let said = |kind: &str, outcome: &str, actual: &str| {
+        bare(object! {
+            "type": kind, "runId": "run", "attemptId": "a", "outcome": outcome, "actual": actual,
+            "evidence": vec!["e"],
+        })
+    };
+    let reconciled = said("reconcile", "UNKNOWN", "0");
+    refused(&reconciled, Code::SchemaInvalid, "/command/outcome");
+    let charged = said("settle", "UNKNOWN", "5");
+    refused(&charged, Code::SchemaInvalid, "/command/actual");
+    for sent in [
+        said("settle", "UNKNOWN", "0"),
+        said("reconcile", "CONFIRMED_APPLIED", "5"),
+    ] {
+        wire::parse(sent.to_string().as_bytes()).expect("a shape");
+    }
+    refused(
+        &with(complete(), &["ownerEpoch"], Some(Value::Null)),
+        Code::SchemaInvalid,
+        "/command/ownerEpoch",
+    );
+}
