@@ -71,7 +71,12 @@ pub(super) fn decide(
         transitions: vec![moved],
         ..Outcome::default()
     };
-    let before_ms = vec![claim.expires_at_ms.get()];
+    // The receipt says that the material was there: the lease and the retention last until it is written.
+    let artifacts = committed.manifest.artifacts.iter();
+    let retained = artifacts.filter_map(|artifact| artifact.retain_until_ms.to_u64());
+    let before_ms = std::iter::once(claim.expires_at_ms.get())
+        .chain(retained)
+        .collect();
     Ok(Decision {
         command: Body::AcknowledgeDelivery(body.clone()),
         outcome,

@@ -37,12 +37,12 @@ pub(super) fn decide(
     facts: &Facts,
 ) -> Result<Decision, Rejection> {
     let sent = &body.consumption;
-    let node = consumer(state, sent)?;
     let proposal = sent
         .admission_ref
         .as_ref()
         .and_then(|reference| facts.admissions.get(reference));
     new_identities(state, sent, proposal)?;
+    let node = consumer(state, sent)?;
     let deliveries = inputs(state, sent)?;
     let artifacts = materials(&deliveries);
     material::verified(artifacts.iter().copied(), facts)?;

@@ -208,6 +208,17 @@ cases! {
                 let admission_ref = Some(reference("b"));
                 world.intend(ENGINE, &Intent::Admit(AdmitIntent { node_id: id("b"), admission_ref }))
             })?;
+            // Identity comes before basis: the name is taken, whatever else is wrong with the activation (ERR-PREC.1).
+            let admission_ref = Some(reference("b"));
+            let intent = Intent::Admit(AdmitIntent { node_id: id("b"), admission_ref });
+            let drafted = praxis_model::draft::command(world.state(), &intent, &world.facts(ENGINE));
+            let Ok(Body::AdmitConsumer(mut body)) = drafted else {
+                return Err("no admission was drafted".to_owned());
+            };
+            body.consumption.activation_id = id("another");
+            stopped(&world, Guard::OperationNew, Code::IdentityConflict, |world| {
+                world.send(ENGINE, Body::AdmitConsumer(body))
+            })?;
         }
         Ok(())
     }

@@ -116,6 +116,19 @@ cases! {
         })
     }
 
+    /// Proves HD-03.3, T-81: a receipt is written before the lease ends and before the retention of any material does.
+    #[test]
+    fn a_receipt_is_written_in_time() {
+        let mut world = World::with(lin());
+        world.work_with("a", &artifact("patch")).must()?;
+        let delivery = world.pending("b");
+        world.claim(AGENT, &delivery).must()?;
+        let body = Body::AcknowledgeDelivery(world.ack_of(&delivery));
+        let decided = praxis_model::decide::run(world.state(), &world.command(body), &world.facts(AGENT));
+        let before_ms = decided.map_err(|error| error.to_string())?.before_ms;
+        ensure(before_ms == [1_100, 50_000], format!("{before_ms:?}"))
+    }
+
     /// Proves HD-02.7: the lease is the host's bound, or less where less is wanted, and never more.
     #[test]
     fn the_host_bounds_the_lease() {
