@@ -122,6 +122,49 @@ fn a_branch_that_is_not_there_is_not_named() {
 }
 
 #[test]
+fn an_existing_branch_of_that_name_is_never_moved() {
+    let world = World::new(AGENT);
+    let ran = called(&mut world.code(&["--no-wait"]));
+    assert_eq!(ran.exit, Some(3));
+    let run = text(&world.json(&["show"]), "/run").to_owned();
+    let branch = format!("praxis/{run}");
+    world.git(&["branch", &branch, "HEAD"]);
+    let before = world.git(&["rev-parse", &branch]);
+    let resumed = world.verb(&["resume", "--approve-as", "tester"]);
+    assert_eq!(resumed.exit, Some(3), "{}", resumed.err);
+    assert!(
+        resumed.err.contains("BRANCH_CONFLICT") && resumed.err.contains("branch -m"),
+        "{}",
+        resumed.err
+    );
+    assert_eq!(world.git(&["rev-parse", &branch]), before);
+    world.git(&["branch", "-m", &branch, "mine"]);
+    let again = world.verb(&["resume"]);
+    assert_eq!(again.exit, Some(0), "{}", again.err);
+    assert_eq!(world.git(&["show", &format!("{branch}:a.txt")]), "good");
+    assert_eq!(world.git(&["rev-parse", "mine"]), before);
+}
+
+/// A run goes on without the engine's own repository, and its result arrives whatever the user's git is told to do.
+#[test]
+fn the_engines_repository_is_made_again_and_the_users_settings_stop_nothing() {
+    let world = World::new(AGENT);
+    let ran = called(&mut world.code(&["--no-wait"]));
+    assert_eq!(ran.exit, Some(3), "{}", ran.err);
+    let run = text(&world.json(&["show"]), "/run").to_owned();
+    fs::remove_dir_all(world.store.join("work").join(&run).join("engine.git")).unwrap();
+    for (key, value) in [
+        ("url.https://nowhere.invalid/.insteadOf", "/"),
+        ("protocol.file.allow", "never"),
+    ] {
+        world.git(&["config", key, value]);
+    }
+    let resumed = world.verb(&["resume", "--approve-as", "tester"]);
+    assert_eq!(resumed.exit, Some(0), "{}{}", resumed.out, resumed.err);
+    assert_eq!(world.git(&["show", &format!("praxis/{run}:a.txt")]), "good");
+}
+
+#[test]
 fn a_repository_without_room_for_the_branch_is_refused_at_once() {
     let world = World::new(AGENT);
     world.git(&["branch", "praxis"]);
