@@ -20,6 +20,7 @@ use crate::effects::operation_of;
 use crate::error::closing;
 use crate::limits::EVIDENCE_BYTES;
 use crate::message::{MissionMessage, Planned, Request, Response, RunMessage};
+use crate::mission_actor;
 use crate::program::{EvidenceRecord, NodeContext, Program};
 use crate::supervisor::{ask_mission, ensure_mission};
 
@@ -37,7 +38,7 @@ pub(crate) fn program(
 ) {
     let (core, guard) = (Arc::clone(core), core.work.enter(None));
     tokio::spawn(async move {
-        let answer = match mission_state(&core, &state.subject.mission_id).await {
+        let answer = match mission_state(&core, &state.subject.mission_id, Origin::Inside).await {
             Ok(mission) => answer(&core, program, state, mission, node, step.clone()).await,
             Err(error) => Err(error),
         };
@@ -142,14 +143,18 @@ pub(crate) fn evidence_id(digest: &Digest) -> Result<EvidenceId, Error> {
     EvidenceId::new(format!("{EVIDENCE_PREFIX}{digest}"))
 }
 
-/// Sends a command to the mission's owner.
+/// Sends a command to the mission's owner. An owner is started for a mission that is open, or for a command that
+/// would open it: a name costs no memory.
 pub(crate) async fn mission_command(
-    core: &Core,
+    core: &Arc<Core>,
     mission: &MissionId,
     request: Request,
 ) -> Result<Response, Error> {
     if core.is_closing() {
         return Err(closing());
+    }
+    if !core.is_open(mission) {
+        mission_actor::before_opening(core, mission, &request)?;
     }
     let entry = ensure_mission(core, mission).await?;
     let permit = entry.kept.permit()?;
@@ -165,13 +170,32 @@ pub(crate) async fn mission_command(
 pub(crate) async fn mission_state(
     core: &Core,
     mission: &MissionId,
+    origin: Origin,
 ) -> Result<Arc<MissionState>, Error> {
+    if !core.is_open(mission) {
+        return Err(no_such_mission(mission));
+    }
     let entry = ensure_mission(core, mission).await?;
-    let state = ask_mission(&entry, |reply| MissionMessage::Snapshot { reply }).await?;
-    state.ok_or_else(|| {
-        Error::new(
-            Code::NotFound,
-            format!("expected an open mission, found none named {mission}"),
-        )
-    })
+    let permit = match origin {
+        Origin::Outside => Some(entry.kept.permit()?),
+        Origin::Inside => None,
+    };
+    let state = ask_mission(&entry, |reply| MissionMessage::Snapshot { permit, reply }).await?;
+    state.ok_or_else(|| no_such_mission(mission))
+}
+
+/// Who looks at a state: what comes from outside needs room in the mailbox (T-55).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A host or a worker.
+    Outside,
+    /// The engine.
+    Inside,
+}
+
+fn no_such_mission(mission: &MissionId) -> Error {
+    Error::new(
+        Code::NotFound,
+        format!("expected an open mission, found none named {mission}"),
+    )
 }

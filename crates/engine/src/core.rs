@@ -106,6 +106,12 @@ impl Core {
         self.journal.view().head(stream).map(|row| row.head.hash)
     }
 
+    /// Whether the mission was ever opened, as published.
+    pub(crate) fn is_open(&self, mission: &MissionId) -> bool {
+        let stream = Subject::mission(mission.clone()).stream();
+        self.journal.view().head(&stream).is_some()
+    }
+
     /// Closed gates of the mission: what stands around its runs.
     pub(crate) fn outer_gates(&self, mission: &MissionId) -> Vec<Gate> {
         self.journal

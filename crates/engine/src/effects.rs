@@ -122,11 +122,16 @@ pub(crate) async fn deliver(
             return Err(closing());
         }
         let entry = supervisor::ensure_run(core, subject).await?;
+        let permit = match capability.is_engine() {
+            true => None,
+            false => Some(entry.kept.permit()?),
+        };
         let (reply, answered) = oneshot::channel();
         let message = RunMessage::Report {
             capability: Box::new(capability.clone()),
             attempt_id: attempt_id.clone(),
             report: Box::new(report.clone()),
+            permit,
             reply,
         };
         if entry.actor.cast(message).is_ok()

@@ -16,6 +16,7 @@ use aiws::error::{Code, Error, Stage};
 use aiws::id::{MissionId, RequestId, RunId};
 use aiws::object;
 use aiws::record::{Contract, Grant, HandoffConfig};
+use aiws::token::ClaimToken;
 use praxis_model::command::{Body, GrantCommand, Intent, OpenMission, StartRun};
 use praxis_model::stream::Subject;
 use praxis_model::table::{self, StreamKind};
@@ -86,6 +87,29 @@ impl Engine {
         request: &IntentRequest,
     ) -> Result<Response, Error> {
         self.intent(capability, request, None)
+            .await
+            .map(|claimed| claimed.response)
+    }
+
+    /// As [`submit`](Engine::submit), for a command of who holds a claim: an acknowledgement or a release. Its
+    /// `claim_token` is the token's fingerprint, which everybody can read in the log; the token itself is what counts.
+    ///
+    /// # Errors
+    ///
+    /// STALE_OWNER where the command names another token; else as for [`submit`](Engine::submit).
+    pub async fn submit_with_token(
+        &self,
+        capability: &Capability,
+        request: &IntentRequest,
+        token: &ClaimToken,
+    ) -> Result<Response, Error> {
+        capability.authenticated()?;
+        let named = claim_token_of(&request.intent);
+        if named.is_some_and(|named| !named.ct_eq(&token.fingerprint())) {
+            let wrong = "expected the command to name the token that came with it, found another fingerprint";
+            return Err(Error::new(Code::StaleOwner, wrong).in_stage(Stage::Ownership));
+        }
+        self.taken(capability, request, None)
             .await
             .map(|claimed| claimed.response)
     }
@@ -220,7 +244,23 @@ impl Engine {
         }
     }
 
+    /// An intent without a claim's token: whoever needs one has to bring it.
     async fn intent(
+        &self,
+        capability: &Capability,
+        request: &IntentRequest,
+        draft: Option<Draft>,
+    ) -> Result<Claimed, Error> {
+        if claim_token_of(&request.intent).is_some() {
+            return Err(Error::schema(
+                "/intent/claimToken",
+                "expected the claim's token beside the intent, found its fingerprint alone; send it with submit_with_token",
+            ));
+        }
+        self.taken(capability, request, draft).await
+    }
+
+    async fn taken(
         &self,
         capability: &Capability,
         request: &IntentRequest,
@@ -293,6 +333,18 @@ impl Engine {
             stored_evidence: Default::default(),
         };
         ask::mission_command(&self.inner.core, mission_id, request).await
+    }
+}
+
+/// The fingerprint of the token that an intent's command needs, if it needs one.
+fn claim_token_of(intent: &Intent) -> Option<Digest> {
+    match intent {
+        Intent::Command { body } => match body {
+            Body::AcknowledgeDelivery(body) => Some(body.claim_token),
+            Body::ReleaseDelivery(body) => Some(body.claim_token),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -20,6 +20,9 @@ pub const RESTART_WINDOW_MS: u64 = 60_000;
 /// Beyond it the attempt stays uncertain, which recovery and people can resolve.
 pub const REPORT_DELIVERIES: u32 = 16;
 
+/// How long a worker that waits for a delivery goes without asking the clock whether a lease ended, in milliseconds.
+pub const LEASE_LOOK_MS: u64 = 1_000;
+
 /// Bytes of verified input that one effect call may carry; more is refused before dispatch.
 pub const INPUT_BYTES: u64 = 256 * 1024 * 1024;
 

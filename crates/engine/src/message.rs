@@ -86,6 +86,8 @@ pub(crate) enum RunMessage {
     },
     /// The current state.
     Snapshot {
+        /// Held until it is answered, for whoever asks from outside (T-55).
+        permit: Option<OwnedSemaphorePermit>,
         /// The answer.
         reply: Reply<Arc<RunState>>,
     },
@@ -106,6 +108,8 @@ pub(crate) enum RunMessage {
         attempt_id: AttemptId,
         /// The report.
         report: Box<EffectReport>,
+        /// Held until it is answered, for whoever reports from outside (T-55).
+        permit: Option<OwnedSemaphorePermit>,
         /// Answered once the report is recorded or refused.
         reply: Reply<()>,
     },
@@ -159,6 +163,8 @@ pub(crate) enum MissionMessage {
     },
     /// The current state; none before the mission was opened.
     Snapshot {
+        /// Held until it is answered, for whoever asks from outside (T-55).
+        permit: Option<OwnedSemaphorePermit>,
         /// The answer.
         reply: Reply<Option<Arc<MissionState>>>,
     },

@@ -70,7 +70,11 @@ impl Actor for MissionActor {
                 // Whoever stopped listening asks again under the same request id.
                 let _ = reply.send(answer);
             }
-            MissionMessage::Snapshot { reply } => drop(reply.send(owner.current().await)),
+            MissionMessage::Snapshot { permit, reply } => {
+                let state = owner.current().await;
+                drop(permit);
+                let _ = reply.send(state);
+            }
         }
         Ok(())
     }
@@ -202,6 +206,21 @@ impl MissionOwner {
         self.state = Some(state.clone());
         Ok(state)
     }
+}
+
+/// Whether a request would open a mission that was never opened: decided without an owner, and never appended here.
+///
+/// # Errors
+///
+/// The code of the first stage that refuses.
+pub(crate) fn before_opening(
+    core: &Arc<Core>,
+    mission: &MissionId,
+    request: &Request,
+) -> Result<(), Error> {
+    request.capability.authenticated()?;
+    let gathered = gather::mission(core, &Subject::mission(mission.clone()), None, request)?;
+    decide::mission(None, &gathered.command, &gathered.facts).map(drop)
 }
 
 /// The answer to a request that was committed before.

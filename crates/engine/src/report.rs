@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use aiws::decimal::Dec;
-use aiws::error::{Code, Error};
+use aiws::error::{Code, Error, Stage};
 use aiws::id::{AttemptId, EvidenceId};
 use aiws::record::{Attempt, AttemptStatus, SettledOutcome};
 use praxis_model::command::{Body, Intent, Reconcile, Settle};
@@ -19,10 +19,11 @@ use crate::ask::evidence_id;
 use crate::capability::{CLASS_LOOKUP, Capability};
 use crate::error::{actor_lost, of_artifact};
 use crate::limits::EVIDENCE_BYTES;
+use crate::ports::Ask;
 use crate::run_actor::{RunOwner, own_request};
 
 impl RunOwner {
-    /// Records what was said about an attempt. An attempt that is settled already stays as it is.
+    /// Records what was said about an attempt, if whoever says it may settle. An attempt that is settled already stays as it is.
     ///
     /// # Errors
     ///
@@ -34,6 +35,7 @@ impl RunOwner {
         report: &EffectReport,
     ) -> Result<(), Error> {
         let state = self.current().await?;
+        self.may_report(&state, capability, attempt_id)?;
         let Some(attempt) = state.attempts.get(attempt_id).cloned() else {
             return Err(Error::new(
                 Code::NotFound,
@@ -81,6 +83,39 @@ impl RunOwner {
             }
             said => said,
         }
+    }
+
+    /// Stage 4, before anything is looked up or stored: whether somebody outside may settle at all.
+    fn may_report(
+        &self,
+        state: &RunState,
+        capability: &Capability,
+        attempt_id: &AttemptId,
+    ) -> Result<(), Error> {
+        if capability.is_engine() {
+            return Ok(());
+        }
+        let command = Body::Settle(Settle {
+            run_id: state.subject.run_id.clone().ok_or_else(actor_lost)?,
+            attempt_id: attempt_id.clone(),
+            outcome: SettledOutcome::Unknown,
+            actual: Dec::ZERO,
+            evidence: Vec::new(),
+        });
+        let answer = self.core.authorizer.authorize(&Ask {
+            capability,
+            command: &command,
+            subject: &state.subject,
+            run: Some(state),
+            mission: None,
+            now_ms: self.core.now_ms().max(state.last_ms),
+            draft_admission: None,
+        });
+        if answer.allowed && answer.actor_id == *capability.actor_id() {
+            return Ok(());
+        }
+        let refused = "expected authority to settle attempts of this run, found none; nothing of the report was kept";
+        Err(Error::new(Code::AuthorizationDenied, refused).in_stage(Stage::Authority))
     }
 
     /// Settles or reconciles, whichever the attempt's epoch asks for.

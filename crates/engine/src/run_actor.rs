@@ -95,7 +95,11 @@ impl Actor for RunActor {
                 // Whoever stopped listening asks again under the same request id.
                 let _ = reply.send(answer);
             }
-            RunMessage::Snapshot { reply } => drop(reply.send(owner.current().await)),
+            RunMessage::Snapshot { permit, reply } => {
+                let state = owner.current().await;
+                drop(permit);
+                let _ = reply.send(state);
+            }
             RunMessage::Recover {
                 expected_epoch,
                 reason,
@@ -105,9 +109,11 @@ impl Actor for RunActor {
                 capability,
                 attempt_id,
                 report,
+                permit,
                 reply,
             } => {
                 let recorded = owner.report(&capability, &attempt_id, &report).await;
+                drop(permit);
                 let _ = reply.send(recorded);
             }
             RunMessage::Planned { step, answer } => owner.planned(step, *answer).await,

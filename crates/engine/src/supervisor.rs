@@ -249,12 +249,14 @@ impl Children {
         {
             self.core.directory.remove_mission(&mission);
             if self
-                .start_mission(myself, mission, child.kept)
+                .start_mission(myself, mission.clone(), child.kept)
                 .await
                 .is_err()
             {
                 tracing::error!("a mission's owner could not be started again");
             }
+            // What it committed last may not have been told to the runs that wait for it.
+            self.core.directory.moved(&mission);
         }
     }
 

@@ -3,6 +3,8 @@
 //! Invariant: a worker reaches the actor's mailbox and nothing behind it (FV-REC.5); every call is an intent or a
 //! report under its own request id. Made by `Engine::worker`, used by worker authors.
 
+use std::time::Duration;
+
 use aiws::decimal::{Dec, DecPlus};
 use aiws::error::Error;
 use aiws::id::{AttemptId, DeliveryId, EvidenceId, MissionId, NodeId, RequestId, RunId};
@@ -19,7 +21,8 @@ use crate::adapter::EffectReport;
 use crate::capability::Capability;
 use crate::effects;
 use crate::engine::{Engine, IntentRequest};
-use crate::error::actor_lost;
+use crate::error::{actor_lost, closing};
+use crate::limits::LEASE_LOOK_MS;
 use crate::message::{Claimed, Response};
 use crate::ports::Draft;
 
@@ -55,12 +58,30 @@ impl Worker {
     /// ACTOR_LOST when the engine closes.
     pub async fn next_delivery(&self) -> Result<Delivery, Error> {
         let mut states = self.engine.watch(&self.mission_id, &self.run_id).await?;
-        let now_ms = || self.engine.core().now_ms();
-        let state = states
-            .wait_for(|state| claimable(state, now_ms()).is_some())
-            .await
-            .map_err(|_| actor_lost())?;
-        claimable(&state, now_ms()).cloned().ok_or_else(actor_lost)
+        loop {
+            let wait_ms = {
+                let state = states.borrow_and_update();
+                let now_ms = self.engine.core().now_ms().max(state.last_ms);
+                if let Some(delivery) = claimable(&state, now_ms) {
+                    return Ok(delivery.clone());
+                }
+                lease_end_ms(&state).map(|end_ms| end_ms.saturating_sub(now_ms))
+            };
+            let changed = states.changed();
+            // A lease ends without an event; the port's clock tells when, and is asked again every so often.
+            let changed = match wait_ms {
+                None => changed.await,
+                Some(wait_ms) => {
+                    let pause = Duration::from_millis(wait_ms.clamp(1, LEASE_LOOK_MS));
+                    match tokio::time::timeout(pause, changed).await {
+                        Ok(changed) => changed,
+                        Err(_) if self.engine.core().is_closing() => return Err(closing()),
+                        Err(_) => Ok(()),
+                    }
+                }
+            };
+            changed.map_err(|_| actor_lost())?;
+        }
     }
 
     /// Claims a delivery for validation. A claim permits nothing else (HD-02.3).
@@ -105,7 +126,7 @@ impl Worker {
             claim_token: token.fingerprint(),
             generation,
         });
-        self.command(request_id, body).await
+        self.claimed(request_id, body, token).await
     }
 
     /// Gives a claim back.
@@ -125,7 +146,7 @@ impl Worker {
             claim_token: token.fingerprint(),
             generation,
         });
-        self.command(request_id, body).await
+        self.claimed(request_id, body, token).await
     }
 
     /// Admits a node with all its acknowledged inputs. `draft` proposes the effect of a TASK node; it counts only
@@ -224,7 +245,8 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// NOT_FOUND for an attempt of another run; else the refusal of the settlement.
+    /// AUTHORIZATION_DENIED for whoever may not settle, and nothing is stored then; NOT_FOUND for an attempt of another
+    /// run; BUSY where the run's mailbox is full; else the refusal of the settlement.
     pub async fn report_outcome(
         &self,
         attempt_id: &AttemptId,
@@ -251,6 +273,19 @@ impl Worker {
             .await
     }
 
+    /// A command of who holds a claim.
+    async fn claimed(
+        &self,
+        request_id: &RequestId,
+        body: Body,
+        token: &ClaimToken,
+    ) -> Result<Response, Error> {
+        let request = self.request(request_id, Intent::Command { body });
+        self.engine
+            .submit_with_token(&self.capability, &request, token)
+            .await
+    }
+
     fn request(&self, request_id: &RequestId, intent: Intent) -> IntentRequest {
         IntentRequest {
             mission_id: self.mission_id.clone(),
@@ -261,6 +296,16 @@ impl Worker {
     }
 }
 
+/// When the first lease of a claimed delivery ends, UTC milliseconds; none where nothing is claimed.
+fn lease_end_ms(state: &RunState) -> Option<u64> {
+    let claimed = state.deliveries.values().map(|delivery| &delivery.record);
+    claimed
+        .filter(|delivery| delivery.state == DeliveryState::Claimed)
+        .filter_map(|delivery| delivery.claim.as_ref())
+        .map(|claim| claim.expires_at_ms.get())
+        .min()
+}
+
 /// The first delivery, in the order of ids, that somebody may claim now.
 fn claimable(state: &RunState, now_ms: u64) -> Option<&Delivery> {
     let open = |delivery: &Delivery| match delivery.state {
@@ -268,7 +313,7 @@ fn claimable(state: &RunState, now_ms: u64) -> Option<&Delivery> {
         DeliveryState::Claimed => delivery
             .claim
             .as_ref()
-            .is_some_and(|claim| now_ms.max(state.last_ms) >= claim.expires_at_ms.get()),
+            .is_some_and(|claim| now_ms >= claim.expires_at_ms.get()),
         _ => false,
     };
     state

@@ -148,7 +148,12 @@ impl Engine {
             if left || (run.live && core.program.is_some()) {
                 let entry = ensure_run(core, &subject).await?;
                 // Behind the recovery in the owner's mailbox: once answered, the run has its new epoch.
-                if let Err(error) = ask_run(&entry, |reply| RunMessage::Snapshot { reply }).await {
+                if let Err(error) = ask_run(&entry, |reply| RunMessage::Snapshot {
+                    permit: None,
+                    reply,
+                })
+                .await
+                {
                     tracing::error!(run = ?subject.run_id, code = error.code().name(), "a run cannot be read");
                 }
             }

@@ -38,7 +38,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// STALE_OWNER where there is no such run; a store code where it cannot be read.
+    /// STALE_OWNER where there is no such run; BUSY where its mailbox is full; a store code where it cannot be read.
     pub async fn run_state(
         &self,
         mission_id: &MissionId,
@@ -46,16 +46,17 @@ impl Engine {
     ) -> Result<Arc<RunState>, Error> {
         let subject = Subject::run(mission_id.clone(), run_id.clone());
         let entry = ensure_run(&self.inner.core, &subject).await?;
-        ask_run(&entry, |reply| RunMessage::Snapshot { reply }).await
+        let permit = Some(entry.kept.permit()?);
+        ask_run(&entry, |reply| RunMessage::Snapshot { permit, reply }).await
     }
 
     /// A mission's current state.
     ///
     /// # Errors
     ///
-    /// NOT_FOUND where it was never opened; a store code where it cannot be read.
+    /// NOT_FOUND where it was never opened; BUSY where its mailbox is full; a store code where it cannot be read.
     pub async fn mission_state(&self, mission_id: &MissionId) -> Result<Arc<MissionState>, Error> {
-        ask::mission_state(&self.inner.core, mission_id).await
+        ask::mission_state(&self.inner.core, mission_id, ask::Origin::Outside).await
     }
 
     /// Every state of a run from now on, the current one first.

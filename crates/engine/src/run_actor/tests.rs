@@ -130,3 +130,19 @@ async fn a_deposed_owner_that_lives_on_is_stopped() {
     assert_eq!(event.event.owner_epoch.map(|epoch| epoch.get()), Some(2));
     engine.shutdown(Shutdown::Drain).await.expect("closed");
 }
+
+/// Names of missions that were never opened cost nothing: whatever is asked of them, no owner is started.
+#[tokio::test]
+async fn a_mission_that_was_never_opened_gets_no_owner() {
+    let dir = tempfile::TempDir::new().expect("a directory");
+    let engine = open(dir.path()).await;
+    let human = Capability::system(CLASS_SCHEDULER).expect("a capability");
+    let unknown: aiws::id::MissionId = "unknown".parse().expect("id");
+    let (request, run) = ("q".parse().expect("id"), "r".parse().expect("id"));
+    let started = engine.start_run(&human, &unknown, &request, run).await;
+    assert!(started.is_err());
+    let looked = engine.mission_state(&unknown).await;
+    assert_eq!(looked.expect_err("none").code(), Code::NotFound);
+    assert!(engine.core().directory.mission(&unknown).is_none());
+    engine.shutdown(Shutdown::Drain).await.expect("closed");
+}

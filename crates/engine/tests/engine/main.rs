@@ -5,6 +5,7 @@
 #![allow(clippy::expect_used, reason = "a helper of a test fails the test")]
 
 mod deposed;
+mod doors;
 mod driven;
 mod effects;
 mod embed;

@@ -27,6 +27,8 @@ use super::{action_of, dec, id};
 pub struct Policy {
     /// Command types that are denied.
     pub denied: Mutex<BTreeSet<CommandType>>,
+    /// How often it denied something.
+    pub refused: tokio::sync::watch::Sender<u64>,
 }
 
 impl Authorizer for Policy {
@@ -41,6 +43,7 @@ impl Authorizer for Policy {
             .expect("policy")
             .contains(&ask.command.kind())
         {
+            self.refused.send_modify(|count| *count += 1);
             return Authorization::refused(ask.capability, policy);
         }
         let kind = ask.capability.actor_kind();
