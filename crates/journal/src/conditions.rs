@@ -13,7 +13,7 @@ use praxis_model::table::{Launch, launches};
 
 use crate::append::{Append, AppendError, Conditions, Refusal, RequestKey};
 use crate::error::StoreError;
-use crate::limits::APPEND_EVENTS;
+use crate::limits::{self, APPEND_EVENTS};
 use crate::rows::{IdentityKey, IdentityRow, RequestRow};
 use crate::view::{Dirty, View, identities, links, post};
 
@@ -59,6 +59,10 @@ pub(crate) fn check(
     // Head and what the outcome brings are checked part by part, each part against the parts before it.
     head(view, &first.event)?;
     fence(view, conditions)?;
+    append
+        .sealed
+        .iter()
+        .try_for_each(|sealed| decided_under(&sealed.event, conditions))?;
     same(view, conditions)?;
     gates(view, conditions)?;
     let mut next = Box::new(view.clone());
@@ -67,6 +71,7 @@ pub(crate) fn check(
         head(&next, &sealed.event)?;
         identity(&next, &sealed.event, lookup)?;
         before(conditions, now_ms)?;
+        timely(&sealed.event, now_ms)?;
         bounded(&next, &sealed.event)?;
         let previous = next
             .head(&sealed.event.stream)
@@ -210,6 +215,19 @@ fn fence(view: &View, conditions: &Conditions) -> Result<(), AppendError> {
     }))
 }
 
+/// A launching event says itself under which epoch it was decided: the one that its fence holds, or nobody could tell
+/// from the log that its owner was the owner.
+fn decided_under(event: &Event, conditions: &Conditions) -> Result<(), AppendError> {
+    let fenced = conditions.fence.as_ref().map(|(_, epoch)| U64(*epoch));
+    if launches(event.kind) != Launch::InRun || event.owner_epoch == fenced {
+        return Ok(());
+    }
+    Err(illegal(format!(
+        "it was decided under epoch {:?} and its fence holds {fenced:?}",
+        event.owner_epoch
+    )))
+}
+
 /// Stage 6: what was read of other streams is unchanged.
 fn same(view: &View, conditions: &Conditions) -> Result<(), AppendError> {
     for (register, expected) in &conditions.same {
@@ -283,6 +301,18 @@ fn before(conditions: &Conditions, now_ms: u64) -> Result<(), AppendError> {
         })),
         None => Ok(()),
     }
+}
+
+/// An event's time moves the store's for good, so one from far beyond the writer's own is refused.
+fn timely(event: &Event, now_ms: u64) -> Result<(), AppendError> {
+    let latest_ms = now_ms.saturating_add(limits::AHEAD_MS);
+    if event.at_ms.0 <= latest_ms {
+        return Ok(());
+    }
+    Err(illegal(format!(
+        "its time is {}, the writer's clock says {now_ms}",
+        event.at_ms
+    )))
 }
 
 /// Stage 9: every reservation fits, posting after posting.

@@ -17,6 +17,10 @@ pub const BATCH_BYTES: usize = 32 << 20;
 /// Most events in one append (T-82): an intent carries a handful of commands.
 pub const APPEND_EVENTS: usize = 64;
 
+/// How far an event's time may lie ahead of the writer's clock, in milliseconds: a day. The time of the log is never
+/// undercut, so that one event from the far future would end every lease and every approval.
+pub const AHEAD_MS: u64 = 86_400_000;
+
 /// Most appends that wait for the writer; the next one is BUSY.
 pub const QUEUE_APPENDS: usize = 1024;
 

@@ -449,3 +449,41 @@ fn err_prec_1_conditions_answer_in_stage_order() {
     reseal(&mut append, &|event| event.outcome.accounts.clear());
     store.commit(append).unwrap();
 }
+
+/// Proves T-51: a launching event that was decided under another epoch than its fence holds is not committed.
+#[test]
+fn t_51_a_launching_event_is_of_the_epoch_of_its_fence() {
+    for epoch in [None, Some(2)] {
+        let mut store = store();
+        let mut complete = store.script.complete("run", 1).unwrap();
+        let mut event = complete.sealed[0].event.clone();
+        event.owner_epoch = epoch.map(aiws::decimal::U64);
+        complete.sealed[0] = seal(event).unwrap();
+        let (_, refusal) = store.refused(complete);
+        assert!(matches!(refusal, Refusal::Illegal { .. }), "{refusal:?}");
+    }
+}
+
+/// Proves T-30: an event from far beyond the writer's clock is refused, so that it cannot move the store's time.
+#[test]
+fn t_30_an_event_from_the_far_future_is_refused() {
+    let day_ms = praxis_journal::limits::AHEAD_MS;
+    for (ahead_ms, taken) in [
+        (day_ms, true),
+        (day_ms + 1, false),
+        (u64::MAX - 5_000, false),
+    ] {
+        let mut store = store();
+        let now_ms = 5_000;
+        let mut note = store.script.note("run").unwrap();
+        let mut event = note.sealed[0].event.clone();
+        event.at_ms.0 = now_ms + ahead_ms;
+        note.sealed[0] = seal(event).unwrap();
+        let before = store.ledger.view().last_ms;
+        let answer = store.commit_at(note, now_ms);
+        assert_eq!(answer.is_ok(), taken, "{ahead_ms}: {answer:?}");
+        if !taken {
+            assert_eq!(store.ledger.view().last_ms, before);
+        }
+    }
+}
