@@ -269,10 +269,13 @@ impl Journal {
         let limit = limit.min(PENDING_EVENTS);
         let mut events = Vec::new();
         if limit > 0 {
-            self.scan(self.cursor(consumer) + 1, |sequence, sealed| {
-                events.push((sequence, sealed));
-                events.len() < limit
-            })?;
+            self.scan(
+                self.cursor(consumer).saturating_add(1),
+                |sequence, sealed| {
+                    events.push((sequence, sealed));
+                    events.len() < limit
+                },
+            )?;
         }
         Ok(events)
     }
@@ -312,7 +315,7 @@ impl Journal {
     /// sequence that was reached and the last one.
     ///
     /// # Errors
-    /// Only if the log cannot be read at all; damage is in the report.
+    /// [`StoreError::Closed`]; damage is in the report.
     pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport, StoreError> {
         crate::verify::run(&self.shared.log, &self.shared.index, &self.view(), progress)
     }

@@ -99,6 +99,7 @@ pub(crate) fn run(
         let chunk = match log.chunk(next) {
             Ok(chunk) if !chunk.is_empty() => chunk,
             Ok(_) => break,
+            Err(StoreError::Closed) => return Err(StoreError::Closed),
             Err(error) => {
                 walk.missing(next, end, &error.to_string());
                 return Ok(walk.report);
@@ -111,7 +112,7 @@ pub(crate) fn run(
             if sequence > next {
                 walk.missing(next, sequence - 1, "the events are not in the log");
             }
-            walk.event(sequence, &bytes)?;
+            walk.event(sequence, &bytes);
             next = sequence + 1;
         }
         progress(next - 1, end);
@@ -119,7 +120,7 @@ pub(crate) fn run(
     if next <= end {
         walk.missing(next, end, "the events are not in the log");
     }
-    walk.finish(view)
+    Ok(walk.finish(view))
 }
 
 /// The state of one verification.
@@ -174,7 +175,7 @@ impl Walk {
         }
     }
 
-    fn event(&mut self, sequence: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    fn event(&mut self, sequence: u64, bytes: &[u8]) {
         self.report.events += 1;
         let (frame, sealed) = match open(bytes) {
             Ok(opened) => opened,
@@ -191,7 +192,7 @@ impl Walk {
                 });
                 self.chain.skip(sequence);
                 self.fold = None;
-                return Ok(());
+                return;
             }
         };
         if let Err(error) = self.chain.accept(sequence, &sealed) {
@@ -208,11 +209,10 @@ impl Walk {
             hash: sealed.hash,
         };
         self.fold(sequence, &sealed, &frame);
-        self.keys(sequence, &sealed)?;
+        self.keys(sequence, &sealed);
         if self.report.index_sequence == Some(sequence) {
             self.compare_index();
         }
-        Ok(())
     }
 
     /// Folds the event and checks what the writer's conditions promised about it.
@@ -264,21 +264,23 @@ impl Walk {
         }
     }
 
-    fn keys(&mut self, sequence: u64, sealed: &Sealed) -> Result<(), StoreError> {
+    fn keys(&mut self, sequence: u64, sealed: &Sealed) {
         let event = &sealed.event;
         let Some(index) = self.index.as_ref().filter(|_| {
             self.report
                 .index_sequence
                 .is_some_and(|end| sequence <= end)
         }) else {
-            return Ok(());
+            return;
         };
         let mut wrong = Vec::new();
         if let Some(key) = RequestKey::of(event).filter(|_| event.part.k.0 == 1) {
             self.requests += 1;
-            match index.request(&key)? {
-                Some(row) if row.sequence == sequence && row.digest == event.request_digest => {}
-                found => wrong.push(format!(
+            match index.request(&key) {
+                Err(error) => wrong.push(error.to_string()),
+                Ok(Some(row)) if row.sequence == sequence && row.digest == event.request_digest => {
+                }
+                Ok(found) => wrong.push(format!(
                     "the index has {found:?} for request {}",
                     key.request_id
                 )),
@@ -286,18 +288,18 @@ impl Walk {
         }
         for (key, row) in identities(event, sequence) {
             self.identities += 1;
-            let found = index.identity(&key)?;
-            if found.as_ref() != Some(&row) {
-                wrong.push(format!(
+            match index.identity(&key) {
+                Err(error) => wrong.push(error.to_string()),
+                Ok(Some(found)) if found == row => {}
+                Ok(found) => wrong.push(format!(
                     "the index has {found:?} for {:?} {}",
                     key.kind, key.key
-                ));
+                )),
             }
         }
         wrong
             .into_iter()
             .for_each(|what| self.at(sequence, sealed, Code::StoreCorrupt, what));
-        Ok(())
     }
 
     fn compare_index(&mut self) {
@@ -352,7 +354,7 @@ impl Walk {
         });
     }
 
-    fn finish(mut self, view: &View) -> Result<VerifyReport, StoreError> {
+    fn finish(mut self, view: &View) -> VerifyReport {
         if self
             .report
             .index_sequence
@@ -374,7 +376,7 @@ impl Walk {
             .heads()
             .map(|(stream, head)| (stream.clone(), *head))
             .collect();
-        Ok(self.report)
+        self.report
     }
 }
 

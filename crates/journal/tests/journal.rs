@@ -379,3 +379,88 @@ fn t_16_a_changed_owner_marker_is_found() {
         }
     }
 }
+/// Writes one row of a table of a store's file, as damage would.
+fn write_row(path: &Path, table: &str, key: &[u8], value: &[u8]) {
+    let database = redb::Database::create(path).unwrap();
+    let write = database.begin_write().unwrap();
+    let definition = redb::TableDefinition::<&[u8], &[u8]>::new(table);
+    write
+        .open_table(definition)
+        .unwrap()
+        .insert(key, value)
+        .unwrap();
+    write.commit().unwrap();
+}
+
+/// The rows of a table of the index, first one only.
+fn first_row(path: &Path, table: &str) -> (Vec<u8>, Vec<u8>) {
+    let database = redb::Database::create(path).unwrap();
+    let write = database.begin_write().unwrap();
+    let definition = redb::TableDefinition::<&[u8], &[u8]>::new(table);
+    let table = write.open_table(definition).unwrap();
+    let (key, value) = table.first().unwrap().unwrap();
+    (key.value().to_vec(), value.value().to_vec())
+}
+
+/// Proves STO-5: an index whose time, boot or outbox cursor no log can explain is not believed: the log is folded, the
+/// store takes appends at its own time, and a consumer gets events again instead of none.
+#[test]
+fn sto_5_an_index_beyond_the_log_is_made_anew() {
+    let consumer: ConsumerId = "c".parse().unwrap();
+    for damaged in ["boot", "last_ms", "cursors"] {
+        let folder = folder();
+        let journal = Journal::create(folder.path(), &Options::default()).unwrap();
+        let mut script = Script::new("mission").unwrap();
+        told(&journal, &mut script);
+        journal.acknowledge(&consumer, 2).unwrap();
+        let before = journal.view().last_ms;
+        journal.close().unwrap();
+        let index = folder.path().join("index.redb");
+        match damaged {
+            "cursors" => {
+                let (key, value) = first_row(&index, "cursors");
+                write_row(&index, "cursors", &key, &vec![0xff; value.len()]);
+            }
+            name => write_row(&index, "meta", name.as_bytes(), &[0xff; 8]),
+        }
+        let journal = Journal::open(folder.path(), &Options::default()).unwrap();
+        let view = journal.view();
+        assert_eq!(
+            (&view.read_only, view.last_ms),
+            (&None, before),
+            "{damaged}"
+        );
+        let pending = journal.pending(&consumer, 100).unwrap();
+        assert_eq!(pending.len() as u64, view.sequence(), "{damaged}");
+        journal
+            .append_blocking(script.start_run("two").unwrap())
+            .unwrap();
+        assert!(
+            journal.verify(&mut |_, _| ()).unwrap().is_sound(),
+            "{damaged}"
+        );
+        journal.close().unwrap();
+    }
+}
+
+/// Proves STO-4: a row of the index that cannot be read is a finding of the verification, which goes on; a store that
+/// was closed says that, and not that its events are gone.
+#[test]
+fn sto_4_verify_goes_on_over_an_unreadable_row() {
+    let folder = folder();
+    let journal = Journal::create(folder.path(), &Options::default()).unwrap();
+    told(&journal, &mut Script::new("mission").unwrap());
+    journal.close().unwrap();
+    let closed = journal.verify(&mut |_, _| ());
+    assert_eq!(closed.unwrap_err(), StoreError::Closed);
+    let index = folder.path().join("index.redb");
+    for table in ["requests", "identities"] {
+        let (key, _) = first_row(&index, table);
+        write_row(&index, table, &key, b"?");
+    }
+    let journal = Journal::open(folder.path(), &Options::default()).unwrap();
+    let report = journal.verify(&mut |_, _| ()).unwrap();
+    assert_eq!(report.events, journal.view().sequence());
+    assert!(report.findings.len() >= 2, "{:?}", report.findings);
+    journal.close().unwrap();
+}

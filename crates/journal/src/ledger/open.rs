@@ -11,7 +11,7 @@ use super::{IndexCell, Ledger, Options, sealed, tail_lost};
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::index::{Flush, Index};
-use crate::limits::REBUILD_EVENTS;
+use crate::limits::{AHEAD_MS, REBUILD_EVENTS};
 use crate::log::{Frames, Log};
 use crate::rows::LogCursor;
 use crate::store;
@@ -159,6 +159,18 @@ fn catch_up(
             };
         }
     };
+    if let Some(what) = beyond_the_log(log, &view)? {
+        tracing::warn!(
+            what,
+            "the index says what no log can make it say; folding the whole log"
+        );
+        drop(index);
+        return if write {
+            fresh(disk, store, log, None)
+        } else {
+            Ok(in_memory(log, None))
+        };
+    }
     if let Some(lost) = lost_tail(log, view.cursor)? {
         tracing::error!(error = %lost, "the log is shorter than the index has seen it");
         return Ok(in_memory(log, Some(lost)));
@@ -187,6 +199,26 @@ fn catch_up(
             fresh(disk, store, log, None)
         }
     }
+}
+
+/// What the index says that the log up to its cursor cannot have made it say: such an index is not believed at all. A
+/// time far ahead would end every lease, a cursor beyond the end would hide events, the last boot number allows no next.
+fn beyond_the_log(log: &Log, view: &View) -> Result<Option<&'static str>, StoreError> {
+    if view.boot == u64::MAX {
+        return Ok(Some("its boot is the last number there is"));
+    }
+    if view.cursors.values().any(|at| *at > view.sequence()) {
+        return Ok(Some("it has an outbox cursor beyond its own"));
+    }
+    let Some(bytes) = log.frame(view.sequence())? else {
+        return Ok(None);
+    };
+    // A damaged event is reported by whoever looks for a lost tail.
+    let Ok((last, _)) = sealed(view.sequence(), &bytes) else {
+        return Ok(None);
+    };
+    let ahead = view.last_ms.saturating_sub(last.event.at_ms.0) > AHEAD_MS;
+    Ok(ahead.then_some("its time is far beyond that of the log"))
 }
 
 /// What contradicts the index's word about the log, if anything does.
