@@ -12,6 +12,7 @@ mod forms;
 mod lives;
 mod plan;
 mod replay;
+mod requests;
 mod walk;
 mod wire;
 #[path = "../world/mod.rs"]
