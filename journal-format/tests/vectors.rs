@@ -535,7 +535,7 @@ fn deep(depth: usize) -> praxis_model::event::Event {
 #[test]
 fn sto_4_what_is_sealed_is_read_from_an_export() {
     let sealed = praxis_journal_format::seal(deep(64)).unwrap();
-    let bytes = exported(&[sealed.clone()]);
+    let bytes = exported(std::slice::from_ref(&sealed));
     assert_eq!(export::read(&bytes).unwrap().events, [(1, sealed)]);
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), &bytes).unwrap();
@@ -589,7 +589,8 @@ fn held(blockers: usize) -> aiws::record::Hold {
 #[test]
 fn sto_4_what_is_not_read_back_is_not_sealed() {
     use praxis_model::event::Event;
-    let changes: [(&str, fn(&mut Event)); 4] = [
+    type Change = fn(&mut Event);
+    let changes: [(&str, Change); 4] = [
         ("list", |event| {
             event.outcome.transitions =
                 vec![praxis_model::transition::Transition::HoldOpened { hold: held(4_097) }];
