@@ -7,7 +7,7 @@
 //! and its successors see a SKIPPED manifest (HD-04.4, T-75). A branch that leads straight to a JOIN with optional
 //! inputs therefore needs a node in between; a JOIN with that one input will do.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use aiws::id::{Id, NodeId};
 use aiws::json::Value;
@@ -20,7 +20,7 @@ use aiws::schema::Schema;
 use crate::admission::details;
 use crate::decision::Rejection;
 use crate::guard::{Guard, check};
-use crate::limits::MAX_NODES;
+use crate::limits::{MAX_EDGES, MAX_NODES};
 
 /// One input of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,9 +49,24 @@ pub fn successors<'a>(graph: &'a Graph, id: &NodeId) -> Vec<&'a Node> {
 
 /// The inputs of a node, in the order of its dependencies.
 pub fn inputs<'a>(config: &HandoffConfig, node: &'a Node) -> Vec<Input<'a>> {
+    // What the configuration says of this node is looked up once, not once per input.
+    let mine = config.mappings.iter();
+    let mut ports = BTreeMap::new();
+    for mapping in mine.filter(|mapping| mapping.node_id == node.id) {
+        ports
+            .entry(&mapping.from_node_id)
+            .or_insert(&mapping.input_port);
+    }
+    let optional = config.optional_inputs.iter();
+    let optional: BTreeSet<&Id> = optional
+        .filter(|input| input.node_id == node.id)
+        .map(|input| &input.input_port)
+        .collect();
     let input = |producer: &'a NodeId| {
-        let port = port(config, &node.id, producer);
-        let optional = is_optional(config, &node.id, &port);
+        let port = ports
+            .get(producer)
+            .map_or_else(|| producer.as_id(), |port| (*port).clone());
+        let optional = optional.contains(&port);
         Input {
             port,
             producer,
@@ -125,6 +140,33 @@ pub fn chosen<'a>(config: &'a DecisionConfig, result: &Value) -> Option<&'a Node
     })
 }
 
+/// The nodes in an order in which every producer comes before its consumers. A node on a cycle is left out; an
+/// activated graph has none (FV-GRAPH.3).
+pub(crate) fn in_order(graph: &Graph) -> Vec<&Node> {
+    let dependents = dependents(graph);
+    let mut open: BTreeMap<&NodeId, usize> = BTreeMap::new();
+    let mut free: VecDeque<&Node> = VecDeque::new();
+    for node in &graph.nodes {
+        open.insert(&node.id, node.depends_on.len());
+        if node.depends_on.is_empty() {
+            free.push_back(node);
+        }
+    }
+    let mut order = Vec::new();
+    while let Some(done) = free.pop_front() {
+        order.push(done);
+        for next in of(&dependents, &done.id) {
+            if let Some(count) = open.get_mut(&next.id) {
+                *count = count.saturating_sub(1);
+                if *count == 0 {
+                    free.push_back(next);
+                }
+            }
+        }
+    }
+    order
+}
+
 /// All checks of a graph before it is pinned.
 ///
 /// # Errors
@@ -138,7 +180,7 @@ pub fn validate(
     bounded(graph, config, &dependents)?;
     unique(graph)?;
     dependencies(graph)?;
-    acyclic(graph, &dependents)?;
+    acyclic(graph)?;
     reaches_end(graph, &dependents)?;
     branches(graph, config, &dependents)?;
     ports(graph, config)?;
@@ -177,6 +219,7 @@ fn bounded(
     config: &HandoffConfig,
     dependents: &Dependents<'_>,
 ) -> Result<(), Rejection> {
+    let edges: usize = graph.nodes.iter().map(|node| node.depends_on.len()).sum();
     let most = config.max_recipients.to_u64().unwrap_or(u64::MAX);
     let wide = graph
         .nodes
@@ -184,10 +227,15 @@ fn bounded(
         .find(|node| of(dependents, &node.id).len() as u64 > most);
     check(
         Guard::GraphBounded,
-        graph.nodes.len() <= MAX_NODES && wide.is_none(),
+        graph.nodes.len() <= MAX_NODES && edges <= MAX_EDGES && wide.is_none(),
         || {
             wide.map_or_else(
-                || details(&[("maxNodes", MAX_NODES.to_string().into())]),
+                || {
+                    details(&[
+                        ("maxNodes", MAX_NODES.to_string().into()),
+                        ("maxEdges", MAX_EDGES.to_string().into()),
+                    ])
+                },
                 |node| at(&node.id),
             )
         },
@@ -220,32 +268,12 @@ fn dependencies(graph: &Graph) -> Result<(), Rejection> {
     Ok(())
 }
 
-/// Takes away nodes without open dependencies until none is left; what is left stands on a cycle.
-fn acyclic(graph: &Graph, dependents: &Dependents<'_>) -> Result<(), Rejection> {
-    let mut open: BTreeMap<&NodeId, usize> = graph
-        .nodes
-        .iter()
-        .map(|node| (&node.id, node.depends_on.len()))
-        .collect();
-    let mut free: Vec<&NodeId> = graph
-        .nodes
-        .iter()
-        .filter(|node| node.depends_on.is_empty())
-        .map(|node| &node.id)
-        .collect();
-    while let Some(done) = free.pop() {
-        open.remove(done);
-        for next in of(dependents, done) {
-            if let Some(count) = open.get_mut(&next.id) {
-                *count = count.saturating_sub(1);
-                if *count == 0 {
-                    free.push(&next.id);
-                }
-            }
-        }
-    }
-    check(Guard::GraphAcyclic, open.is_empty(), || {
-        open.keys().next().map(|node| at(node)).unwrap_or_default()
+/// What no order of producers before consumers contains stands on a cycle, or behind one.
+fn acyclic(graph: &Graph) -> Result<(), Rejection> {
+    let ordered: BTreeSet<&NodeId> = in_order(graph).iter().map(|node| &node.id).collect();
+    let left = graph.nodes.iter().find(|node| !ordered.contains(&node.id));
+    check(Guard::GraphAcyclic, left.is_none(), || {
+        left.map(|node| at(&node.id)).unwrap_or_default()
     })
 }
 

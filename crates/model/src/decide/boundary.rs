@@ -307,31 +307,22 @@ enum Fate {
 fn skips(state: &RunState, graph: &Graph, decision: &NodeId, unchosen: &NodeId) -> Vec<Skip> {
     let mut gone: BTreeSet<NodeId> = BTreeSet::new();
     let mut failed: BTreeSet<NodeId> = BTreeSet::new();
-    loop {
-        let before = gone.len() + failed.len();
-        for node in &graph.nodes {
-            let pending = state
-                .nodes
-                .get(&node.id)
-                .is_some_and(|own| own.status == NodeStatus::Pending);
-            if !pending || gone.contains(&node.id) || failed.contains(&node.id) {
-                continue;
-            }
-            let skipped = |producer: &NodeId| {
-                let before = state
-                    .nodes
-                    .get(producer)
-                    .is_some_and(|own| own.status == NodeStatus::Skipped);
-                before || gone.contains(producer) || (producer == decision && node.id == *unchosen)
-            };
-            match fate(state, node, skipped) {
-                Fate::Stays => {}
-                Fate::Skipped => drop(gone.insert(node.id.clone())),
-                Fate::Failed => drop(failed.insert(node.id.clone())),
-            }
+    // Producers come first, so one walk settles everything.
+    for node in graph::in_order(graph) {
+        let status = state.nodes.get(&node.id).map(|own| own.status);
+        if status != Some(NodeStatus::Pending) {
+            continue;
         }
-        if before == gone.len() + failed.len() {
-            break;
+        let skipped = |producer: &NodeId| {
+            let own = state.nodes.get(producer).map(|own| own.status);
+            own == Some(NodeStatus::Skipped)
+                || gone.contains(producer)
+                || (producer == decision && node.id == *unchosen)
+        };
+        match fate(state, node, skipped) {
+            Fate::Stays => {}
+            Fate::Skipped => drop(gone.insert(node.id.clone())),
+            Fate::Failed => drop(failed.insert(node.id.clone())),
         }
     }
     let alive = |next: &NodeId| !gone.contains(next) && !failed.contains(next);

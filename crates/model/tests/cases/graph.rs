@@ -78,6 +78,20 @@ cases! {
             graph(nodes)
         };
         invalid(Guard::GraphBounded, fan(9), |_| {})?;
+        // Every node depends on the seven before it: few nodes, and too many edges.
+        let dense = |nodes: usize| {
+            let name = |index: usize| format!("n{index}");
+            let one = |index: usize| {
+                let before: Vec<String> = (index.saturating_sub(7)..index).map(name).collect();
+                let before: Vec<&str> = before.iter().map(String::as_str).collect();
+                task(&name(index), &before)
+            };
+            let mut nodes: Vec<Node> = (0..nodes).map(one).collect();
+            nodes.push(end(&[name(nodes.len() - 1).as_str()]));
+            graph(nodes)
+        };
+        invalid(Guard::GraphBounded, dense(600), |_| {})?;
+        accepted(&World::started(contract(), config()), |world| world.activate(dense(500)))?;
         accepted(&World::started(contract(), config()), |world| world.activate(fan(8))).map(drop)
     }
 

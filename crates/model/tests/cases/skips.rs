@@ -2,7 +2,7 @@
 
 use aiws::error::Code;
 use aiws::object;
-use aiws::record::{DeliveryState, Lifecycle, Manifest};
+use aiws::record::{DeliveryState, Lifecycle, Manifest, Node, NodeKind};
 use praxis_model::command::BoundaryIntent;
 use praxis_model::guard::Guard;
 use praxis_model::run::NodeStatus;
@@ -101,5 +101,29 @@ cases! {
             stopped(&after, Guard::ClaimFree, Code::DeliveryState, |world| world.claim(AGENT, &delivery))?;
         }
         Ok(())
+    }
+
+    /// Proves HD-04.5, HF-05.7: what a choice skips does not depend on the order in which the graph lists its nodes.
+    #[test]
+    fn skips_do_not_depend_on_the_order_of_the_graph() {
+        let of = |mut nodes: Vec<Node>, reversed: bool| {
+            if reversed {
+                nodes.reverse();
+            }
+            let mut world = deciding(World::with(graph(nodes)))?;
+            world.complete("d", choose(true)).must()?;
+            let gone = world.state().nodes.iter().filter(|(_, own)| own.status == NodeStatus::Skipped);
+            Ok::<Vec<String>, String>(gone.map(|(id, _)| id.to_string()).collect())
+        };
+        let nodes = || {
+            let mut nodes = vec![decision("d", &[], "x", "y0"), task("x", &["d"]), end(&["x"])];
+            nodes.push(task("y0", &["d"]));
+            nodes.extend((1..40).map(|index| task(&format!("y{index}"), &[format!("y{}", index - 1).as_str()])));
+            nodes.push(node("end2", NodeKind::End, &["y39"]));
+            nodes
+        };
+        let (straight, reversed) = (of(nodes(), false)?, of(nodes(), true)?);
+        ensure(straight.len() == 41, format!("{straight:?}"))?;
+        ensure(straight == reversed, format!("{reversed:?}"))
     }
 }
