@@ -5,6 +5,8 @@
 // In a test a failed step is a failed test, in helpers too.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+pub mod spoiled;
+
 use aiws::canonical;
 use aiws::decimal::U64;
 use aiws::digest::{Digest, sha256};
