@@ -9,6 +9,7 @@ use std::process::Command;
 use aiws::error::Code;
 use praxis_engine::Shutdown;
 use praxis_journal::{Journal, Options};
+use praxis_journal_format::Frame;
 use praxis_journal_format::{Sealed, export};
 use tempfile::TempDir;
 
@@ -165,9 +166,14 @@ async fn two_swapped_events_in_the_store() {
             .iter()
             .find(|(_, sealed)| String::from_utf8_lossy(&sealed.bytes).contains(&text))
             .unwrap();
-        let mut bytes = sealed.hash.as_bytes().to_vec();
-        bytes.extend((sealed.bytes.len() as u64).to_le_bytes());
-        bytes.extend(sealed.bytes.iter());
+        let before = v
+            .events
+            .iter()
+            .filter(|(at, earlier)| at < sequence && earlier.event.stream == sealed.event.stream);
+        let previous = before.map(|(at, _)| *at).max().unwrap();
+        // The whole row, so that its own check holds where it is put.
+        let mut bytes = Vec::new();
+        Frame::of(sealed, previous, 0).encode(&mut bytes).unwrap();
         (*sequence, bytes)
     };
     let ((first, one), (_, two)) = (frame("v-1"), frame("v-2"));
