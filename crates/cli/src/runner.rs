@@ -2,7 +2,6 @@
 //! Invariant: it decides nothing: people decide, the engine schedules, and what is shown was durable before.
 //! Called by the verbs `code` and `resume`.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -437,30 +436,10 @@ fn ignores_hang_up() -> bool {
         .is_some_and(|mask| mask & 1 == 1)
 }
 
-/// The names in the environment that the jobs let through and that are not set here.
-///
-/// # Errors
-///
-/// `USAGE` naming the first of them: the same work in another environment is other work.
-pub fn require_environment(jobs: &[Arc<Job>]) -> Result<(), Error> {
-    let mut missing: BTreeMap<&str, &Job> = BTreeMap::new();
-    for job in jobs {
-        for name in job
-            .environment
-            .iter()
-            .filter(|name| std::env::var_os(name).is_none())
-        {
-            missing.insert(name, job);
-        }
-    }
-    match missing.into_iter().next() {
-        None => Ok(()),
-        Some((name, job)) => {
-            let message = format!(
-                "run {} lets the variable {name} through, and it is not set here; set it: export {name}=...",
-                job.run_id
-            );
-            Err(Error::new(Code::Usage, message))
-        }
-    }
+/// The first of the variables that a job lets through and that is not set here: the same work in another environment
+/// is other work.
+#[must_use]
+pub fn unset(job: &Job) -> Option<&str> {
+    let mut names = job.environment.iter().map(String::as_str);
+    names.find(|name| std::env::var_os(name).is_none())
 }

@@ -338,3 +338,43 @@ fn a_damaged_store_fails_its_verification() {
         verified.err
     );
 }
+
+/// A run whose variable is not set here stays as it is, also one that a dead owner left; others go on.
+#[test]
+fn resume_without_a_variable_of_the_run_writes_nothing() {
+    let world = World::new(AGENT);
+    let mut first = world.code(&["--approve-as", "tester", "--env", "WANTED_HERE"]);
+    let killed = called(
+        first
+            .env("WANTED_HERE", "x")
+            .env("PRAXIS_CRASH_AT", "6:before-reply"),
+    );
+    assert_eq!(killed.signal, Some(9), "{}", killed.err);
+    let run = text(&world.json(&["show"]), "/run").to_owned();
+    let before = everything(&world.store);
+    for args in [vec!["resume"], vec!["resume", run.as_str()]] {
+        let words = format!(
+            "WANTED_HERE=... praxis --store {} resume",
+            world.store.display()
+        );
+        let json = [args.as_slice(), &["--json"]].concat();
+        refused(&world.verb(&args), &world.verb(&json), "USAGE", 2, &words);
+        assert_eq!(everything(&world.store), before, "{args:?}");
+    }
+    // Another run that is live, too, is gone on with, and this one is not started.
+    let waits = called(&mut world.code(&["--no-wait"]));
+    assert_eq!(waits.exit, Some(3), "{}", waits.err);
+    let resumed = world.verb(&["resume", "--approve-as", "tester"]);
+    assert_eq!(resumed.exit, Some(3), "{}", resumed.err);
+    assert!(
+        resumed.err.contains("WANTED_HERE=...") && resumed.out.contains("accepted"),
+        "{}{}",
+        resumed.out,
+        resumed.err
+    );
+    assert_ne!(text(&world.json(&["show", &run]), "/standing"), "ACCEPTED");
+    let mut again = world.praxis();
+    again.args(["resume", &run, "--approve-as", "tester"]);
+    let done = called(again.env("WANTED_HERE", "x"));
+    assert_eq!(done.exit, Some(0), "{}", done.err);
+}

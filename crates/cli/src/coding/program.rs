@@ -2,7 +2,7 @@
 //! Invariant: everything follows from the run's state and stored evidence, so that the same question has the same answer after a crash.
 //! Called by the engine for every run of a coding contract.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -39,8 +39,8 @@ use crate::limits::AGENT_STARTS;
 pub enum Driven {
     /// None: it was opened to record something.
     None,
-    /// All coding runs of the store.
-    All,
+    /// All coding runs of the store but these.
+    AllBut(BTreeSet<RunId>),
     /// This run.
     One(RunId),
 }
@@ -134,7 +134,10 @@ impl Program for Coding {
     fn drives(&self, run: &RunState) -> bool {
         let wanted = match &self.driven {
             Driven::None => false,
-            Driven::All => true,
+            Driven::AllBut(skipped) => {
+                let run = run.subject.run_id.as_ref();
+                run.is_none_or(|run| !skipped.contains(run))
+            }
             Driven::One(wanted) => run.subject.run_id.as_ref() == Some(wanted),
         };
         wanted && Job::named_in(&run.contract).is_some()

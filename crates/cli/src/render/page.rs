@@ -35,7 +35,7 @@ pub struct Page {
     pub last_ms: u64,
     /// The mission's account: spent, reserved, bound, in units.
     pub spend: Spend,
-    /// The ownership epoch: 1 plus how often the run was taken over after a crash.
+    /// The ownership epoch: 1 plus how often the run was taken over.
     pub epoch: u64,
     /// The stream's last event: revision and hash.
     pub head: (u64, String),

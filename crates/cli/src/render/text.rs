@@ -142,11 +142,7 @@ fn facts(text: &mut String, page: &Page, style: Style) {
     if page.epoch > 1 {
         line(
             "owner",
-            &format!(
-                "epoch {}: taken over {} after a crash",
-                page.epoch,
-                times(page.epoch - 1)
-            ),
+            &format!("epoch {}: taken over {}", page.epoch, times(page.epoch - 1)),
         );
     }
     line("head", &format!("revision {} {}", page.head.0, page.head.1));

@@ -12,7 +12,7 @@ use crate::coding::contract::{Choices, Job, Origin};
 use crate::coding::program::Driven;
 use crate::coding::source::Source;
 use crate::exit::Exit;
-use crate::runner::{Asking, drive, require_environment};
+use crate::runner::{Asking, drive, unset};
 use crate::session::{Session, login, named, now_ms, random_name};
 use crate::store;
 
@@ -56,7 +56,12 @@ pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
         name: random_name()?,
     };
     let job = Job::new(choices, repository, &source.base, origin)?;
-    require_environment(&[std::sync::Arc::new(job.clone())])?;
+    if let Some(name) = unset(&job) {
+        let message = format!(
+            "--env {name}: not set here; set it: export {name}=..., or leave the option out"
+        );
+        return Err(Error::new(Code::Usage, message));
+    }
     store::create_if_missing(&call.store)?;
     let outcome = block_on(async {
         let session = Session::open(&call.store, Driven::One(job.run_id.clone())).await?;

@@ -2,9 +2,9 @@
 //! Invariant: nothing is started twice; what a kill left between mission and graph, or before the branch, is done.
 //! Called by `verbs::run`.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
-use aiws::error::Error;
+use aiws::error::{Code, Error};
 use aiws::id::RunId;
 use praxis_model::stream::Subject;
 
@@ -14,7 +14,7 @@ use crate::coding::contract::Job;
 use crate::coding::program::Driven;
 use crate::exit::Exit;
 use crate::render::json;
-use crate::runner::{Asking, Outcome, drive, publish_pending, require_environment};
+use crate::runner::{Asking, Outcome, drive, publish_pending, unset};
 use crate::session::{Session, named};
 use crate::store;
 
@@ -34,15 +34,25 @@ pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
         no_wait: args.no_wait,
         json: call.json,
     };
-    let (wanted, live) = meant(call, args.run.as_deref())?;
+    let Meant {
+        wanted,
+        live,
+        skipped,
+    } = meant(call, args.run.as_deref())?;
     let driven = match &wanted {
         Some(run) => Driven::One(run.clone()),
-        None => Driven::All,
+        None => Driven::AllBut(skipped.keys().cloned().collect()),
     };
+    for error in skipped.values().filter(|_| !call.json) {
+        crate::render::say(&format!("skipped: {}", error.message));
+    }
     let resumed = block_on(async {
         let session = Session::open(&call.store, driven).await?;
         let mut beside = Beside::default();
-        finish_starts(&session, wanted.as_ref(), &mut beside).await?;
+        let may = |run: &RunId| {
+            wanted.as_ref().is_none_or(|wanted| run == wanted) && !skipped.contains_key(run)
+        };
+        finish_starts(&session, wanted.is_some(), &may, &mut beside).await?;
         let runs = coding_runs(&session, live, wanted.as_ref(), &mut beside).await?;
         for (_, result) in publish_pending(&session).await? {
             match result {
@@ -57,8 +67,11 @@ pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
         let outcome = drive(&session, &runs, asking).await;
         Ok((Some(outcome), beside))
     })?;
-    let (outcome, beside) = resumed;
+    let (outcome, mut beside) = resumed;
     let mut exit = Exit::Done;
+    if !skipped.is_empty() {
+        exit = Exit::Waits;
+    }
     for error in &beside.failures {
         exit = exit.worse(Exit::after_start(error.code()));
         if !call.json {
@@ -70,6 +83,7 @@ pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
             print(&format!("published {branch}"))?;
         }
     }
+    beside.failures.extend(skipped.into_values());
     match outcome {
         Some(mut outcome) => {
             outcome.exit = outcome.exit.worse(exit);
@@ -92,28 +106,66 @@ struct Beside {
     failures: Vec<Error>,
 }
 
-/// The run that a person names, and the live runs that are meant, looked for while no engine has the store: an
-/// engine goes on with a run as soon as it is open, and may have ended it before anybody looks.
-fn meant(call: &Call, named: Option<&str>) -> Result<(Option<RunId>, Vec<Subject>), Error> {
+/// What is to be gone on with.
+struct Meant {
+    /// The run that a person names.
+    wanted: Option<RunId>,
+    /// The live runs that are meant.
+    live: Vec<Subject>,
+    /// Those that stay as they are, as a variable that they let through is not set here.
+    skipped: BTreeMap<RunId, Error>,
+}
+
+/// What is meant, looked for while no engine has the store: an engine goes on with a run as soon as it is open, takes
+/// it over from an owner that is gone, and may have ended it before anybody looks.
+fn meant(call: &Call, named: Option<&str>) -> Result<Meant, Error> {
     let reader = store::Reader::open(&call.store)?;
     let mut runs = reader.runs()?;
     // A run that was not admitted yet has the name that its job gives it.
-    runs.extend(reader.begun());
+    let begun = reader.begun();
+    runs.extend(begun.iter().cloned());
     let wanted = named.map(|named| store::pick(&runs, named)).transpose()?;
     runs.retain(|run| {
         store::is_live(&reader.journal, run) && wanted.as_ref().is_none_or(|wanted| wanted == run)
+    });
+    let mut skipped = BTreeMap::new();
+    runs.retain(|run| match (without_variable(&reader, run), &run.run_id) {
+        (Some(error), Some(id)) => {
+            skipped.insert(id.clone(), error);
+            false
+        }
+        _ => true,
     });
     reader
         .journal
         .close()
         .map_err(|error| store::of_store(&call.store, &error))?;
-    Ok((wanted.and_then(|wanted| wanted.run_id), runs))
+    match skipped.values().next() {
+        Some(error) if runs.is_empty() => Err(error.clone()),
+        _ => Ok(Meant {
+            wanted: wanted.and_then(|wanted| wanted.run_id),
+            live: runs,
+            skipped,
+        }),
+    }
+}
+
+/// That a run lets a variable through which is not set here. What cannot be read is met again, and said, later.
+fn without_variable(reader: &store::Reader, run: &Subject) -> Option<Error> {
+    let job = reader.job_of(&run.mission_id).ok()?;
+    let name = unset(&job)?;
+    let (run, praxis) = (&job.run_id, crate::render::program());
+    let message = format!(
+        "run {run} lets the variable {name} through, and it is not set here, so nothing was done with it: {name}=... {praxis} resume {run}"
+    );
+    Some(Error::new(Code::Usage, message))
 }
 
 /// Admits runs and pins graphs where a kill came before that.
 async fn finish_starts(
     session: &Session,
-    wanted: Option<&RunId>,
+    named: bool,
+    may: &dyn Fn(&RunId) -> bool,
     beside: &mut Beside,
 ) -> Result<(), Error> {
     let mut unfinished: Vec<Job> = Vec::new();
@@ -123,7 +175,7 @@ async fn finish_starts(
             match Job::load(&state.contract, session.artifacts.as_ref()) {
                 Ok(job) => unfinished.push(job),
                 // Only the job says which run it is; one that is named was found by its name.
-                Err(error) if wanted.is_none() => beside.failures.push(error),
+                Err(error) if !named => beside.failures.push(error),
                 Err(_) => {}
             }
         }
@@ -133,43 +185,35 @@ async fn finish_starts(
             .engine
             .run_state(&run.mission_id, &run.run_id)
             .await?;
-        let meant = wanted.is_none_or(|wanted| run.run_id == *wanted);
-        if meant && state.graph.is_none() && Job::named_in(&state.contract).is_some() {
+        if may(&run.run_id) && state.graph.is_none() && Job::named_in(&state.contract).is_some() {
             // One that cannot be loaded is met again, and said, where the runs are picked.
             unfinished.extend(Job::load(&state.contract, session.artifacts.as_ref()).ok());
         }
     }
-    for job in unfinished
-        .iter()
-        .filter(|job| wanted.is_none_or(|wanted| job.run_id == *wanted))
-    {
+    for job in unfinished.iter().filter(|job| may(&job.run_id)) {
         session.start(job).await?;
     }
     Ok(())
 }
 
-/// The coding runs among these, each with its environment here.
+/// The coding runs among these.
 async fn coding_runs(
     session: &Session,
     live: Vec<Subject>,
     wanted: Option<&RunId>,
     beside: &mut Beside,
 ) -> Result<Vec<Subject>, Error> {
-    let (mut runs, mut jobs): (Vec<Subject>, Vec<Arc<Job>>) = (Vec::new(), Vec::new());
+    let mut runs: Vec<Subject> = Vec::new();
     for subject in live {
         let state = session.state(&subject).await?;
         if Job::named_in(&state.contract).is_some() {
             match session.coding.job(&state) {
-                Ok(job) => {
-                    jobs.push(job);
-                    runs.push(subject);
-                }
+                Ok(_) => runs.push(subject),
                 Err(error) if wanted.is_some() => return Err(error),
                 Err(error) => beside.failures.push(error),
             }
         }
     }
-    require_environment(&jobs)?;
     Ok(runs)
 }
 
