@@ -2,13 +2,14 @@
 //! Invariant: what is approved is the fingerprint of exactly what was shown; in advance only a yes is given, and it is recorded as such.
 //! Called by `runner` when a run waits for a person.
 
+use std::collections::BTreeSet;
 use std::io::Write;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use aiws::decimal::Ms;
 use aiws::error::{Code, Error};
-use aiws::id::{ActorId, ApprovalId, AssessmentId, Id};
+use aiws::id::{ActorId, ApprovalId, AssessmentId, Id, RunId};
 use aiws::record::{AcceptanceVerdict, ApprovalDecision};
 use praxis_model::command::{Accept, Approve, Body, Intent};
 use praxis_model::run::RunState;
@@ -17,9 +18,9 @@ use crate::coding::contract::Job;
 use crate::coding::pending::{Candidate, Proposal, candidate, next_id, proposal};
 use crate::limits::APPROVAL_MS;
 use crate::prompt::{Answer, ask, at_terminal};
-use crate::render::escape;
 use crate::render::live::Live;
 use crate::render::text::{short_commit, units};
+use crate::render::{escape, program, say};
 use crate::runner::Asking;
 use crate::session::{Session, login, now_ms, pretty};
 
@@ -38,6 +39,8 @@ pub struct Decider<'a> {
     asking: &'a Asking,
     /// Somebody at the terminal left a question open; it is not put again by itself.
     left_open: AtomicBool,
+    /// The runs of which it was said that nobody can be asked here.
+    unasked: Mutex<BTreeSet<RunId>>,
 }
 
 impl<'a> Decider<'a> {
@@ -48,7 +51,14 @@ impl<'a> Decider<'a> {
             session,
             asking,
             left_open: AtomicBool::new(false),
+            unasked: Mutex::default(),
         }
+    }
+
+    /// Whether what waits for a person is left for later: nobody here decides it any more.
+    #[must_use]
+    pub fn leaves_waiting(&self) -> bool {
+        self.asking.no_wait || self.left_open.load(Ordering::Relaxed)
     }
 
     /// Has the pending decision of a run made, if anybody can make it.
@@ -68,7 +78,7 @@ impl<'a> Decider<'a> {
                 job.run_id
             );
             let Some((actor, yes)) = self
-                .answer(live, &question, || self.show_plan(job, &proposal))
+                .answer(job, live, &question, || self.show_plan(job, &proposal))
                 .await?
             else {
                 return Ok(Decided::Nothing);
@@ -78,7 +88,7 @@ impl<'a> Decider<'a> {
         if let Some(candidate) = candidate(state)? {
             let question = format!("Accept the result of run {}?", job.run_id);
             let Some((actor, yes)) = self
-                .answer(live, &question, || self.show_result(job, &candidate))
+                .answer(job, live, &question, || self.show_result(job, &candidate))
                 .await?
             else {
                 return Ok(Decided::Nothing);
@@ -91,6 +101,7 @@ impl<'a> Decider<'a> {
     /// Who answers, and what; none when nobody does. `show` makes what a person at a terminal sees first.
     async fn answer(
         &self,
+        job: &Job,
         live: &mut Live,
         question: &str,
         show: impl Fn() -> Result<String, Error>,
@@ -98,7 +109,11 @@ impl<'a> Decider<'a> {
         if let Some(actor) = &self.asking.in_advance {
             return Ok(Some((actor.clone(), true)));
         }
-        if self.left_open.load(Ordering::Relaxed) || self.asking.json || !at_terminal() {
+        if self.left_open.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        if self.asking.json || !at_terminal() {
+            self.say_unasked(job, live);
             return Ok(None);
         }
         live.leave();
@@ -123,10 +138,33 @@ impl<'a> Decider<'a> {
             Answer::Yes => Ok(Some((login()?, true))),
             Answer::No => Ok(Some((login()?, false))),
             Answer::Open => {
+                say(&format!(
+                    "Nothing is decided: {} resume {} asks again later.",
+                    program(),
+                    job.run_id
+                ));
                 self.left_open.store(true, Ordering::Relaxed);
                 Ok(None)
             }
         }
+    }
+
+    /// Says once that the run waits and that nobody can be asked here; where it leaves at once, the page says it.
+    fn say_unasked(&self, job: &Job, live: &mut Live) {
+        let mut said = self.unasked.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.asking.no_wait || !said.insert(job.run_id.clone()) {
+            return;
+        }
+        live.leave();
+        let why = match at_terminal() {
+            true => "--json asks nobody",
+            false => "there is no terminal",
+        };
+        say(&format!(
+            "run {run} waits for a person and {why}: stop this (Ctrl-C) and run {praxis} resume {run} at one, or give --approve-as NAME; --no-wait leaves at once",
+            run = job.run_id,
+            praxis = program(),
+        ));
     }
 
     async fn approve(

@@ -35,7 +35,7 @@ pub fn ask(
     output: &mut dyn Write,
 ) -> std::io::Result<Answer> {
     for _ in 0..TRIES {
-        write!(output, "{question} [y/n] ")?;
+        write!(output, "{question} [y/n, Ctrl-D decides later] ")?;
         output.flush()?;
         let mut line = String::new();
         if input.read_line(&mut line)? == 0 {
@@ -70,6 +70,6 @@ mod tests {
         assert_eq!(answer("\n\n\n").0, Answer::Open);
         let (second, shown) = answer("maybe\nno\n");
         assert_eq!(second, Answer::No);
-        assert_eq!(shown.matches("[y/n]").count(), 2);
+        assert_eq!(shown.matches("[y/n, Ctrl-D").count(), 2);
     }
 }

@@ -169,10 +169,10 @@ async fn watch_over(
                 () = signals.next() => return Ok(Left::Signal),
             }
         }
-        if driven
-            .iter()
-            .all(|run| run.left.is_some_and(|standing| is_final(standing, asking)))
-        {
+        if driven.iter().all(|run| {
+            run.left
+                .is_some_and(|standing| is_final(standing, &decider))
+        }) {
             return Ok(Left::All);
         }
         if let Some(still) = standing_still(driven) {
@@ -188,9 +188,9 @@ async fn watch_over(
 }
 
 /// Whether nothing that this process waits for can change the standing.
-fn is_final(standing: Standing, asking: &Asking) -> bool {
+fn is_final(standing: Standing, decider: &Decider<'_>) -> bool {
     match standing {
-        Standing::NeedsApproval | Standing::NeedsAcceptance => asking.no_wait,
+        Standing::NeedsApproval | Standing::NeedsAcceptance => decider.leaves_waiting(),
         _ => true,
     }
 }

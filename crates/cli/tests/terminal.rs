@@ -8,7 +8,7 @@
 mod support;
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 
 use rustix::fs::{Mode, OFlags};
@@ -207,4 +207,52 @@ fn an_interrupt_at_a_question_leaves_the_run_to_be_resumed() {
         assert_eq!(resumed.exit, Some(0), "{signal:?}: {}", resumed.err);
         assert_eq!(world.stages(), ["plan", "implement"]);
     }
+}
+
+/// The end of the input decides nothing: the run is left as it waits, and is asked about again.
+#[test]
+fn the_end_of_the_input_decides_later() {
+    let world = World::new(AGENT);
+    let mut terminal = Terminal::start(world.code(&[]));
+    terminal.expect("[y/n, Ctrl-D decides later]");
+    terminal.screen.write_all(&[4]).unwrap();
+    let (exit, shown) = terminal.end();
+    assert_eq!(exit, Some(3), "{shown}");
+    assert!(shown.contains("Nothing is decided"), "{shown}");
+    assert_eq!(text(&world.json(&["show"]), "/standing"), "NEEDS_APPROVAL");
+    let mut resume = world.praxis();
+    resume.arg("resume");
+    let mut terminal = Terminal::start(resume);
+    terminal.expect("Approve the plan");
+    terminal.type_line("n");
+    assert_eq!(terminal.end().0, Some(4));
+}
+
+/// Whoever waits without a terminal is told so, once, and what to do.
+#[test]
+fn waiting_without_a_terminal_says_so() {
+    let world = World::new(AGENT);
+    let mut command = world.code(&[]);
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let said = lines
+        .find(|line| line.as_ref().unwrap().contains("there is no terminal"))
+        .unwrap()
+        .unwrap();
+    assert!(
+        said.contains("--approve-as NAME; --no-wait leaves at once") && said.contains(" resume r-"),
+        "{said}"
+    );
+    let process = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(process, Signal::INT).unwrap();
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(3), "{rest:?}");
+    assert!(
+        rest.iter().all(|line| !line.contains("no terminal")),
+        "{rest:?}"
+    );
 }
