@@ -19,7 +19,7 @@ if [ -e "$repo" ] || [ -e "$store" ]; then
     exit 2
 fi
 
-echo "== build"
+echo "== build (some minutes the first time)"
 cargo build --quiet --package praxis-cli --manifest-path "$root/Cargo.toml"
 praxis=${CARGO_TARGET_DIR:-$root/target}/debug/praxis
 
