@@ -265,19 +265,8 @@ impl Page {
             }
             Standing::Ended(_) => Vec::new(),
             Standing::Uncertain => vec![format!("{praxis} unknown")],
-            Standing::Held => {
-                // Nothing adds to a budget, so looking again cures every other hold.
-                let curable = |hold: &HoldLine| {
-                    hold.allowed.contains(&HoldDecision::Recheck)
-                        && hold.reason != HoldReason::CostLimit
-                };
-                let resume = self
-                    .holds
-                    .iter()
-                    .any(curable)
-                    .then(|| format!("{praxis} resume {run}"));
-                resume.into_iter().collect()
-            }
+            // No verb lifts a hold.
+            Standing::Held => Vec::new(),
             Standing::NeedsApproval | Standing::NeedsAcceptance => {
                 vec![format!(
                     "{praxis} resume {run}    (at a terminal, or with --approve-as NAME)"
@@ -317,21 +306,15 @@ fn uncertain_of(state: &RunState) -> Vec<Uncertain> {
 fn hold_line(hold: &Hold) -> HoldLine {
     let sentence = match hold.reason {
         HoldReason::AttemptLimit => {
-            "every correction or attempt is used up; nothing adds more, so this run goes no further; start another one with more --max-corrections, or another agent"
+            "every correction or attempt is used up; another run may have more --max-corrections, or another agent"
         }
-        HoldReason::CostLimit => {
-            "the budget is used up and nothing adds to it: a recheck finds the same, so this run goes no further; start another one with more --budget"
-        }
-        HoldReason::TimeLimit => {
-            "the deadline for new work has passed, so this run goes no further; start another one"
-        }
-        HoldReason::Artifact => {
-            "stored material is missing or damaged; restore the identical bytes"
-        }
+        HoldReason::CostLimit => "the budget is used up; another run may have more --budget",
+        HoldReason::TimeLimit => "the deadline for new work has passed",
+        HoldReason::Artifact => "stored material is missing or damaged",
         HoldReason::UncertainEffect => {
             "an agent run's outcome is unknown; the verb unknown shows how to settle it"
         }
-        HoldReason::Restart => "the run's owner failed too often; look at the log before going on",
+        HoldReason::Restart => "the run's owner failed too often; the log shows when",
         HoldReason::InvalidatedInput | HoldReason::Operator | HoldReason::Rule => {
             "somebody stopped the run"
         }

@@ -5,6 +5,7 @@
 use std::fmt::Write;
 use std::io::IsTerminal;
 
+use aiws::record::HoldReason;
 use praxis_model::run::NodeStatus;
 
 use super::escape::clip;
@@ -78,11 +79,6 @@ pub fn page(page: &Page, style: Style) -> String {
     text.push('\n');
     text.push_str(&tree(page, style));
     for hold in &page.holds {
-        let allowed: Vec<&str> = hold
-            .allowed
-            .iter()
-            .map(|decision| decision.name())
-            .collect();
         let _ = writeln!(
             text,
             "\n{} {}",
@@ -90,12 +86,15 @@ pub fn page(page: &Page, style: Style) -> String {
             hold.reason.name()
         );
         let _ = writeln!(text, "  {}", hold.sentence);
-        let _ = writeln!(
-            text,
-            "  it allows {}; id {}",
-            allowed.join(", "),
-            super::page::short(&hold.id)
-        );
+        let id = super::page::short(&hold.id);
+        let _ = match hold.reason {
+            // `unknown` shows how that one goes away.
+            HoldReason::UncertainEffect => writeln!(text, "  id {id}"),
+            _ => writeln!(
+                text,
+                "  no verb of this version lifts it: start another run; id {id}"
+            ),
+        };
     }
     for attempt in &page.uncertain {
         let _ = writeln!(
