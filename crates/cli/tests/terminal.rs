@@ -145,6 +145,28 @@ fn a_person_approves_the_plan_and_accepts_the_result() {
     assert_eq!(world.stages(), ["plan", "implement"]);
 }
 
+/// The page of a rejected run says who said no to what, and that nothing waits any more.
+fn denied(world: &World, what: &str) {
+    let page = world.json(&["show"]);
+    assert_eq!(text(&page, "/standing"), "REJECTED");
+    let cause = text(&page, "/cause");
+    assert!(
+        cause.starts_with("denied by ") && cause.ends_with(what),
+        "{cause}"
+    );
+    let words: Vec<&str> = page
+        .get("nodes")
+        .and_then(aiws::json::Value::as_array)
+        .unwrap()
+        .iter()
+        .map(|node| text(node, "/word"))
+        .collect();
+    assert!(
+        words.contains(&"denied") && !words.contains(&"waits"),
+        "{words:?}"
+    );
+}
+
 #[test]
 fn a_no_to_the_plan_rejects_the_run() {
     let world = World::new(AGENT);
@@ -153,7 +175,7 @@ fn a_no_to_the_plan_rejects_the_run() {
     terminal.type_line("n");
     let (exit, shown) = terminal.end();
     assert_eq!(exit, Some(4), "{shown}");
-    assert_eq!(text(&world.json(&["show"]), "/standing"), "REJECTED");
+    denied(&world, "the plan (APPROVAL_DENIED)");
     assert_eq!(world.stages(), ["plan"]);
 }
 
@@ -167,7 +189,7 @@ fn a_no_to_the_result_rejects_the_run_and_makes_no_branch() {
     terminal.type_line("no");
     let (exit, shown) = terminal.end();
     assert_eq!(exit, Some(4), "{shown}");
-    assert_eq!(text(&world.json(&["show"]), "/standing"), "REJECTED");
+    denied(&world, "the result (ACCEPTANCE_REJECTED)");
     assert_eq!(world.git(&["for-each-ref", "refs/heads/praxis"]), "");
 }
 

@@ -232,10 +232,7 @@ impl Page {
             repository: escape::line(&job.repository),
             base: escape::line(&job.base_commit),
             standing,
-            cause: state
-                .cause
-                .as_ref()
-                .map(|cause| format!("{}: {}", cause.code, escape::line(&cause.detail))),
+            cause: cause_of(state, history),
             started_ms: job.started_at_ms.0,
             last_ms: state.last_ms,
             spend,
@@ -275,6 +272,18 @@ impl Page {
             Standing::Going => vec![format!("{praxis} resume {run}")],
         }
     }
+}
+
+/// A person's no by who said it to what; its detail names an id only.
+fn cause_of(state: &RunState, history: &History) -> Option<String> {
+    let cause = state.cause.as_ref()?;
+    let denied = history
+        .denied()
+        .filter(|_| state.lifecycle == Lifecycle::Rejected);
+    Some(match denied {
+        Some(denied) => format!("{denied} ({})", cause.code),
+        None => format!("{}: {}", cause.code, escape::line(&cause.detail)),
+    })
 }
 
 fn accepted(state: &RunState) -> Option<[String; 2]> {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use aiws::decimal::Dec;
 use aiws::id::NodeId;
 use aiws::json::Value;
-use aiws::record::{ActorKind, Attempt, AttemptStatus, EffectClass, OutcomeStatus};
+use aiws::record::{ActorKind, Attempt, AttemptStatus, EffectClass, Lifecycle, OutcomeStatus};
 use praxis_journal_format::Sealed;
 use praxis_model::command::Body;
 use praxis_model::run::{NodeStatus, RunState};
@@ -67,6 +67,8 @@ pub struct History {
     times: BTreeMap<NodeId, (Option<u64>, Option<u64>)>,
     /// Who decided, and how: approval first, acceptance second.
     decided: [Option<String>; 2],
+    /// Who said no last, and to what.
+    denied: Option<String>,
 }
 
 impl History {
@@ -78,6 +80,12 @@ impl History {
             history.add(sealed);
         }
         history
+    }
+
+    /// Who ended the run with a no, and what it was about, in a line.
+    #[must_use]
+    pub fn denied(&self) -> Option<&str> {
+        self.denied.as_deref()
     }
 
     fn add(&mut self, sealed: &Sealed) {
@@ -104,6 +112,8 @@ impl History {
                     event.actor_id.as_str(),
                     [yes, true],
                 ));
+                let who = escape::line(event.actor_id.as_str());
+                self.denied = (!yes).then(|| format!("denied by {who}: the plan"));
             }
             Body::Accept(body) => {
                 let yes = body.verdict == aiws::record::AcceptanceVerdict::Accepted;
@@ -113,6 +123,8 @@ impl History {
                     event.actor_id.as_str(),
                     [yes, false],
                 ));
+                let who = escape::line(event.actor_id.as_str());
+                self.denied = (!yes).then(|| format!("denied by {who}: the result"));
             }
             _ => {}
         }
@@ -214,7 +226,10 @@ fn word(
         _ if attempts.iter().any(|attempt| is_uncertain(state, attempt)) => ("uncertain", true),
         NodeStatus::Pending => ("", false),
         NodeStatus::Active if matches!(Stage::of(id), Some(Stage::Approve | Stage::Accept)) => {
-            ("waits", false)
+            match state.lifecycle {
+                Lifecycle::Rejected => ("denied", true),
+                _ => ("waits", false),
+            }
         }
         NodeStatus::Active => ("running", false),
         NodeStatus::Completed if is_check && passed => ("passed", false),
