@@ -265,8 +265,11 @@ fn a_lost_job_does_not_keep_attempts_from_being_settled() {
     );
     let said = reconcile(evidence);
     assert_eq!(said.exit, Some(0), "{}", said.err);
+    let words = "is settled already: applied, by ";
+    ended(&reconcile(evidence), 2, words);
     let resumed = world.verb(&["resume", "--approve-as", "tester"]);
     assert_eq!(resumed.exit, Some(0), "{}", resumed.err);
+    ended(&reconcile(evidence), 2, words);
 }
 
 /// The page at the end of `code` says what `show` says: who decided, and that nothing was shown.

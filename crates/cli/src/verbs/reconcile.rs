@@ -9,6 +9,7 @@ use aiws::error::{Code, Error};
 use aiws::id::{ActorId, AttemptId, EvidenceId, MissionId, RunId};
 use aiws::record::{Attempt, SettledOutcome};
 use praxis_engine::Shutdown;
+use praxis_journal_format::Sealed;
 use praxis_model::command::{Body, Intent, Reconcile};
 use praxis_model::stream::Subject;
 
@@ -20,9 +21,10 @@ use crate::coding::program::Driven;
 use crate::exit::Exit;
 use crate::files::read_bounded;
 use crate::limits::{EVIDENCE_BYTES, RETENTION_MS};
-use crate::render::json;
 use crate::render::page::short;
 use crate::render::rows::is_uncertain;
+use crate::render::text::utc;
+use crate::render::{escape, json};
 use crate::session::{Session, login, named, now_ms};
 use crate::store::{self, Reader, orphaned};
 
@@ -177,11 +179,11 @@ fn result_of(outcome: &Outcome) -> Option<(&'static str, Digest)> {
 /// The uncertain attempt of this name or of an unambiguous beginning of it.
 fn find(call: &Call, named: &str) -> Result<Meant, Error> {
     let reader = Reader::open(&call.store)?;
-    let (mut fitting, mut unreadable) = (Vec::new(), None);
+    let (mut fitting, mut unreadable, mut settled) = (Vec::new(), None, None);
     for subject in reader.runs()? {
         // A run that cannot be read is no reason to leave another one's attempt unsettled.
-        let state = match reader.state(&subject) {
-            Ok((state, _)) => orphaned(&state),
+        let (state, events) = match reader.state(&subject) {
+            Ok((state, events)) => (orphaned(&state), events),
             Err(error) => {
                 unreadable = unreadable.or(Some(error));
                 continue;
@@ -190,6 +192,7 @@ fn find(call: &Call, named: &str) -> Result<Meant, Error> {
         let Some(run_id) = subject.run_id.clone() else {
             continue;
         };
+        settled = settled.or_else(|| settled_already(&events, named));
         let uncertain = state
             .attempts
             .values()
@@ -207,17 +210,47 @@ fn find(call: &Call, named: &str) -> Result<Meant, Error> {
         .close()
         .map_err(|error| store::of_store(&call.store, &error))?;
     let found = fitting.len();
-    let shown = crate::render::escape::line(named);
+    let shown = escape::line(named);
     match fitting.pop() {
         Some(meant) if found == 1 && !named.is_empty() => Ok(meant),
         Some(_) if !named.is_empty() => Err(Error::new(
             Code::AttemptNotFound,
             format!("{shown} is the beginning of {found} uncertain attempts; write more of it"),
         )),
+        _ if settled.is_some() && !named.is_empty() => Err(Error::new(
+            Code::AttemptNotFound,
+            settled.unwrap_or_default(),
+        )),
         // What is meant may be in what could not be read.
         _ if unreadable.is_some() => unreadable.map_or_else(|| Err(none(&shown)), Err),
         _ => Err(none(&shown)),
     }
+}
+
+/// That an attempt of this beginning was settled: as what, by whom and when.
+fn settled_already(events: &[Sealed], named: &str) -> Option<String> {
+    events.iter().rev().find_map(|sealed| {
+        let event = &sealed.event;
+        let (id, outcome) = match &event.command {
+            Body::Settle(body) => (&body.attempt_id, body.outcome.to_string()),
+            Body::Reconcile(body) => (&body.attempt_id, body.outcome.to_string()),
+            _ => return None,
+        };
+        let word = match outcome.as_str() {
+            "CONFIRMED_APPLIED" => "applied",
+            "CONFIRMED_NOT_APPLIED" => "not applied",
+            // An attempt that was settled as unknown is not settled.
+            _ => return None,
+        };
+        id.as_str().starts_with(named).then(|| {
+            format!(
+                "attempt {} is settled already: {word}, by {}, {}",
+                short(id.as_str()),
+                escape::line(event.actor_id.as_str()),
+                utc(event.at_ms.0)
+            )
+        })
+    })
 }
 
 fn none(shown: &str) -> Error {
