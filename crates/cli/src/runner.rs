@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use aiws::error::{Code, Error, Stage};
 use aiws::id::{ActorId, ConsumerId};
+use aiws::record::{AttemptStatus, EffectClass};
 use praxis_engine::Shutdown;
 use praxis_model::account::AccountRow;
 use praxis_model::command::CommandType;
@@ -86,7 +87,7 @@ async fn drive_all(session: &Session, runs: &[Subject], asking: Asking) -> Resul
     live.clear();
     session.coding.stop();
     let how = match &ended {
-        Ok(Left::Signal) => drain_or_stop(session).await,
+        Ok(Left::Signal) => drain_or_stop(session, &driven).await,
         _ => session.close(Shutdown::Drain).await,
     };
     let pages = final_pages(session, &driven);
@@ -250,11 +251,7 @@ fn standing_still(driven: &[Driven]) -> Option<Error> {
                 return Some(error.clone());
             }
             let state = run.states.borrow();
-            let in_flight = state
-                .attempts
-                .values()
-                .any(|attempt| attempt.status == aiws::record::AttemptStatus::Dispatched);
-            let still = !in_flight && run.moved.elapsed() > STILL;
+            let still = in_flight(&state).is_none() && run.moved.elapsed() > STILL;
             let run = &run.job.run_id;
             let unsaid = || {
                 Error::new(
@@ -369,15 +366,30 @@ fn page(session: &Session, run: &Driven, closed: bool) -> Page {
 }
 
 /// Lets what is in flight finish; a second signal stops it.
-async fn drain_or_stop(session: &Session) -> Result<(), Error> {
-    crate::render::say(
-        "stopping: an agent that runs now may finish; Ctrl-C again stops it at once, and praxis resume goes on",
-    );
+async fn drain_or_stop(session: &Session, driven: &[Driven]) -> Result<(), Error> {
+    let waited_for = driven
+        .iter()
+        .find_map(|run| in_flight(&run.states.borrow()));
+    crate::render::say(&match waited_for {
+        Some(what) => format!(
+            "stopping: {what} that runs now may finish; Ctrl-C again stops it at once, and praxis resume goes on"
+        ),
+        None => "stopping: nothing runs now; praxis resume goes on".to_owned(),
+    });
     let mut signals = Signals::new()?;
     tokio::select! {
         drained = session.close(Shutdown::Drain) => drained,
         () = signals.again() => session.close(Shutdown::Now).await,
     }
+}
+
+/// What a run has in flight.
+fn in_flight(state: &RunState) -> Option<&'static str> {
+    let mut attempts = state.attempts.values();
+    let attempt = attempts.find(|attempt| attempt.status == AttemptStatus::Dispatched)?;
+    let operation = state.operations.get(&attempt.operation_id);
+    let is_check = operation.is_some_and(|operation| operation.effect == EffectClass::Read);
+    Some(if is_check { "a check" } else { "an agent" })
 }
 
 /// The signals by which people and systems stop a program.

@@ -225,6 +225,10 @@ fn an_interrupt_at_a_question_leaves_the_run_to_be_resumed() {
         rustix::process::kill_process(process, signal).unwrap();
         let (exit, shown) = terminal.end();
         assert_eq!(exit, Some(3), "{signal:?}: {shown}");
+        assert!(
+            shown.contains("stopping: nothing runs now") && !shown.contains("may finish"),
+            "{signal:?}: {shown}"
+        );
         let resumed = world.verb(&["resume", "--approve-as", "tester"]);
         assert_eq!(resumed.exit, Some(0), "{signal:?}: {}", resumed.err);
         assert_eq!(world.stages(), ["plan", "implement"]);

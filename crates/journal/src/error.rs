@@ -41,7 +41,7 @@ pub enum StoreError {
         known: u64,
     },
     /// Another process, or another handle, has it open.
-    #[error("the store is in use by {holder}; stop that one, or work through it")]
+    #[error("the store is in use by {holder}; stop that one")]
     Locked {
         /// Who holds it, as it said itself.
         holder: String,

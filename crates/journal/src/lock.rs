@@ -86,10 +86,7 @@ impl StoreLock {
         options.read(true).write(true).create(true).truncate(false);
         let file = open(directory, &mut options)?;
         Self::take(&file, File::try_lock, &doing)?;
-        let holder = format!(
-            "process {}, since {now_ms} ms of host time\n",
-            std::process::id()
-        );
+        let holder = format!("process {}, since {}\n", std::process::id(), utc(now_ms));
         let written = || -> io::Result<()> {
             let mut file = &file;
             file.set_len(0)?;
@@ -182,6 +179,30 @@ fn ended(holder: &str) -> bool {
     test_kill_process(process) == Err(Errno::SRCH)
 }
 
+/// A time in UTC, to the second, as a person reads it.
+fn utc(ms: u64) -> String {
+    let (days, seconds) = (ms / 86_400_000, ms / 1_000 % 86_400);
+    // Years are counted from the first of March, so that the leap day is the last of its year.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let shifted = (5 * day + 2) / 153;
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
+    format!(
+        "{:04}-{month:02}-{:02} {:02}:{:02}:{:02}Z",
+        era * 400 + year + u64::from(month <= 2),
+        day - (153 * shifted + 2) / 5 + 1,
+        seconds / 3_600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
+}
+
 /// What the holder wrote about itself, with nothing in it that a terminal would obey.
 fn holder(file: &File) -> String {
     let mut text = String::new();
@@ -198,5 +219,22 @@ fn holder(file: &File) -> String {
     match read {
         Ok(_) if !plain.is_empty() => plain,
         _ => "a reader, or a process that did not say who it is".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_holder_says_since_when_in_utc() {
+        let cases = [
+            (0, "1970-01-01 00:00:00Z"),
+            (951_782_400_000, "2000-02-29 00:00:00Z"),
+            (1_796_061_599_999, "2026-11-30 17:59:59Z"),
+        ];
+        for (ms, text) in cases {
+            assert_eq!(utc(ms), text);
+        }
     }
 }
