@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use aiws::digest::{Digest, sha256};
 use aiws::error::{Code, Error};
 use aiws::id::{ConsumerId, MissionId};
 use aiws::record::Attempt;
@@ -17,12 +18,17 @@ use praxis_model::mission::cost_account;
 use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
 
-use crate::coding::attempt::why_uncertain;
+use crate::coding::attempt::{AttemptFiles, why_uncertain};
 use crate::coding::contract::Job;
+use crate::coding::graph;
+use crate::coding::outcome::PLAN_FILE;
+use crate::coding::pending::{candidate, proposal};
 use crate::coding::publish::{CONSUMER, is_published};
 use crate::coding::workspace::{Workspace, io, private_dir};
+use crate::files::read_left;
+use crate::limits::PLAN_BYTES;
 use crate::render::escape;
-use crate::render::page::Page;
+use crate::render::page::{Page, Standing};
 use crate::render::rows::History;
 
 mod runs;
@@ -268,7 +274,46 @@ impl Reader {
             let attempt = run.state.attempts.get(uncertain.attempt.as_str());
             uncertain.why = attempt.and_then(|attempt| self.why(attempt));
         }
+        page.to_read = self.to_read(run, page.standing, now_ms);
         page
+    }
+
+    /// The file that has what waits for a person: the plan as the agent left it where that is what was recorded, or
+    /// else the stored bytes.
+    fn to_read(
+        &self,
+        run: &Run,
+        standing: Standing,
+        now_ms: u64,
+    ) -> Option<(&'static str, String)> {
+        let (what, digest) = match standing {
+            Standing::NeedsApproval => {
+                let proposal = proposal(&run.state, &run.job, now_ms).ok().flatten()?;
+                ("plan", proposal.plan.digest)
+            }
+            Standing::NeedsAcceptance => {
+                let candidate = candidate(&run.state).ok().flatten()?;
+                ("patch", candidate.patch.digest)
+            }
+            _ => return None,
+        };
+        let stored = self.path.join("artifacts").join(digest.to_string());
+        let left = (what == "plan").then(|| self.left_plan(run, &digest));
+        let path = left.flatten().unwrap_or(stored);
+        path.is_file()
+            .then(|| (what, escape::line(&path.display().to_string())))
+    }
+
+    /// The plan in the folder of the attempt that wrote it, if it is the very bytes.
+    fn left_plan(&self, run: &Run, digest: &Digest) -> Option<PathBuf> {
+        let node = graph::node_id(graph::PLAN).ok()?;
+        let mut operations = run.state.operations.values();
+        let made = operations.find(|operation| operation.node_id.as_ref() == Some(&node))?;
+        let workspace = Workspace::at(&self.path, run.job.run_id.as_str(), &run.job.base_commit);
+        let files = AttemptFiles::of(&workspace, &node, made.attempts.len() as u64);
+        let path = files.output().join(PLAN_FILE);
+        let bytes = read_left(workspace.root(), &path, PLAN_BYTES, Code::StoreIo).ok()?;
+        (sha256(&bytes) == *digest).then_some(path)
     }
 
     /// Why nobody knows what an attempt did, in a line, where that was recorded.

@@ -154,7 +154,18 @@ fn without_anybody_to_approve_it_exits_3_and_goes_on_later() {
         "{}",
         ran.out
     );
-    assert_eq!(text(&world.json(&["show"]), "/standing"), "NEEDS_APPROVAL");
+    let page = world.json(&["show"]);
+    assert_eq!(text(&page, "/standing"), "NEEDS_APPROVAL");
+    let plan = text(&page, "/toRead/path");
+    assert!(plan.ends_with("/attempts/plan-1/output/plan.md"), "{plan}");
+    assert!(fs::read_to_string(plan).unwrap().starts_with("# Plan"));
+    assert!(ran.out.contains(plan), "{}", ran.out);
+    // What the agent's folder has is named only while it is what was recorded.
+    fs::write(plan, "another plan").unwrap();
+    let page = world.json(&["show"]);
+    let stored = text(&page, "/toRead/path");
+    assert!(stored.contains("/artifacts/"), "{stored}");
+    assert!(fs::read_to_string(stored).unwrap().starts_with("# Plan"));
     let resumed = world.verb(&["resume", "--no-wait"]);
     assert_eq!(resumed.exit, Some(3), "{}", resumed.err);
     let resumed = world.verb(&["resume", "--approve-as", "later"]);

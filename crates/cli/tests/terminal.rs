@@ -282,3 +282,24 @@ fn waiting_without_a_terminal_says_so() {
         "{rest:?}"
     );
 }
+
+/// A result that waits is named by the file that has its patch.
+#[test]
+fn a_result_that_waits_says_where_its_patch_is() {
+    let world = World::new(AGENT);
+    let mut terminal = Terminal::start(world.code(&[]));
+    terminal.expect("Approve the plan");
+    terminal.type_line("y");
+    terminal.expect("Accept the result");
+    terminal.screen.write_all(&[4]).unwrap();
+    let (exit, shown) = terminal.end();
+    assert_eq!(exit, Some(3), "{shown}");
+    let page = world.json(&["show"]);
+    assert_eq!(text(&page, "/toRead/what"), "patch");
+    let path = text(&page, "/toRead/path");
+    assert!(
+        std::fs::read_to_string(path).unwrap().contains("+good"),
+        "{path}"
+    );
+    assert!(shown.contains(path), "{shown}");
+}

@@ -77,6 +77,7 @@ pub fn page(page: &Page) -> Value {
         "uncertain": uncertain,
         "accepted": page.accepted.as_ref().map(|[plan, patch]| object! { "plan": plan.as_str(), "patch": patch.as_str() }),
         "branch": page.branch.clone(),
+        "toRead": page.to_read.as_ref().map(|(what, path)| object! { "what": *what, "path": path.as_str() }),
         "next": page.next.clone(),
     };
     object("run", members)

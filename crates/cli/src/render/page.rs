@@ -49,6 +49,8 @@ pub struct Page {
     pub accepted: Option<[String; 2]>,
     /// The branch that has the accepted result; none while it was not published.
     pub branch: Option<String>,
+    /// What a person has to decide on, `plan` or `patch`, and the file that has it, where it waits for that.
+    pub to_read: Option<(&'static str, String)>,
     /// What to type next.
     pub next: Vec<String>,
 }
@@ -246,6 +248,7 @@ impl Page {
                 .flatten(),
             branch: (standing == Standing::Accepted && published)
                 .then(|| format!("praxis/{}", job.run_id)),
+            to_read: None,
             next: Vec::new(),
         };
         page.next = page.what_next();

@@ -111,6 +111,10 @@ pub fn page(page: &Page, style: Style) -> String {
             units(attempt.reserved)
         );
     }
+    if let Some((what, path)) = &page.to_read {
+        // Not cut to the width: it is there to be copied.
+        let _ = writeln!(text, "\nread the {what}\n  {}", super::quoted(path));
+    }
     next(&mut text, page, style);
     text
 }
