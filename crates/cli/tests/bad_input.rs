@@ -378,3 +378,28 @@ fn resume_without_a_variable_of_the_run_writes_nothing() {
     let done = called(again.env("WANTED_HERE", "x"));
     assert_eq!(done.exit, Some(0), "{}", done.err);
 }
+
+/// Holds and causes are words of a page; `explain` knows them as it knows codes.
+#[test]
+fn explain_knows_what_pages_print() {
+    let world = World::new(AGENT);
+    let words = [
+        ("ATTEMPT_LIMIT", "3"),
+        ("COST_LIMIT", "3"),
+        ("TIME_LIMIT", "3"),
+        ("ARTIFACT", "3"),
+        ("RESTART", "3"),
+        ("PLAN_FAILED", "4"),
+        ("APPROVAL_DENIED", "4"),
+        ("ACCEPTANCE_REJECTED", "4"),
+    ];
+    for (word, exit) in words {
+        let explained = world.verb(&["explain", word]);
+        assert_eq!(explained.exit, Some(0), "{word}: {}", explained.err);
+        let line = format!("exit code   {exit}\n");
+        assert!(explained.out.contains(&line), "{}", explained.out);
+        assert_eq!(text(&world.json(&["explain", word]), "/word"), word);
+        assert!(world.verb(&["explain"]).out.contains(word), "{word}");
+    }
+    assert_eq!(world.verb(&["explain", "ATTEMPT_LIMITS"]).exit, Some(2));
+}

@@ -1,5 +1,5 @@
 //! `praxis explain`: what an error code means and what to do about it.
-//! Invariant: every code of the table has a page; the table is the only source.
+//! Invariant: every code of the table has a page; so has every hold and cause that the page of a run prints.
 //! Called by `verbs::run`.
 
 use aiws::error::{Code, Error, Stage};
@@ -10,6 +10,130 @@ use crate::args::Explain as Args;
 use crate::exit::Exit;
 use crate::render::{escape, json};
 
+/// Where the page of a run prints a word that is no error code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    /// As the reason of a hold.
+    Hold,
+    /// As the cause of a run's end.
+    Cause,
+}
+
+/// A word that the page of a run prints.
+struct Word {
+    name: &'static str,
+    shown: Shown,
+    sentence: &'static str,
+    remedy: &'static str,
+}
+
+const fn hold(name: &'static str, sentence: &'static str, remedy: &'static str) -> Word {
+    let shown = Shown::Hold;
+    Word {
+        name,
+        shown,
+        sentence,
+        remedy,
+    }
+}
+
+const fn cause(name: &'static str, sentence: &'static str, remedy: &'static str) -> Word {
+    let shown = Shown::Cause;
+    Word {
+        name,
+        shown,
+        sentence,
+        remedy,
+    }
+}
+
+/// The holds and causes. No verb lifts a hold, so each of them says what another run needs.
+const WORDS: &[Word] = &[
+    hold(
+        "ATTEMPT_LIMIT",
+        "Every correction, or every start of one piece of work, is used up.",
+        "start another run with more --max-corrections, or another agent; praxis show has the last output",
+    ),
+    hold(
+        "COST_LIMIT",
+        "The budget has nothing left for the next run of the agent.",
+        "start another run with more --budget",
+    ),
+    hold(
+        "TIME_LIMIT",
+        "The deadline for new work has passed, thirty days after the start.",
+        "start another run",
+    ),
+    hold(
+        "ARTIFACT",
+        "Stored material that the run needs is missing or damaged.",
+        "run praxis verify, keep the store as it is, and start another run",
+    ),
+    hold(
+        "RESTART",
+        "The run was taken over from an owner that failed too often in a short time.",
+        "look with praxis log at what happened, and start another run",
+    ),
+    hold(
+        "UNCERTAIN_EFFECT",
+        "Nobody knows what a run of the agent did.",
+        "praxis unknown shows it and how to settle it",
+    ),
+    cause(
+        "PLAN_FAILED",
+        "The agent did not end its plan stage with a usable plan.md, so nothing was implemented.",
+        "praxis show has its last output; mend the agent's command and start another run",
+    ),
+    cause(
+        "APPROVAL_DENIED",
+        "A person said no to the plan, so nothing was implemented.",
+        "start another run with another task or agent",
+    ),
+    cause(
+        "ACCEPTANCE_REJECTED",
+        "A person said no to the result, so there is no branch.",
+        "start another run with another task or agent",
+    ),
+];
+
+impl Word {
+    fn exit(&self) -> Exit {
+        match self.shown {
+            Shown::Hold if self.name == "UNCERTAIN_EFFECT" => Exit::Uncertain,
+            Shown::Hold => Exit::Waits,
+            Shown::Cause => Exit::Failed,
+        }
+    }
+
+    fn place(&self) -> &'static str {
+        match self.shown {
+            Shown::Hold => "hold",
+            Shown::Cause => "cause",
+        }
+    }
+
+    fn page(&self) -> String {
+        format!(
+            "{}\n\n  {}\n\n  what to do  {}\n  shown as    {} of a run\n  exit code   {}\n",
+            self.name,
+            self.sentence,
+            self.remedy,
+            self.place(),
+            self.exit() as i32
+        )
+    }
+
+    fn value(&self) -> Value {
+        aiws::object! {
+            "word": self.name,
+            "shownAs": self.place(),
+            "sentence": self.sentence,
+            "remedy": self.remedy,
+            "exit": self.exit() as i32,
+        }
+    }
+}
+
 /// Runs it.
 ///
 /// # Errors
@@ -19,7 +143,16 @@ pub fn run(args: &Args, as_json: bool) -> Result<Exit, Error> {
     let Some(name) = &args.code else {
         return list(as_json);
     };
-    let code = Code::parse(&name.to_ascii_uppercase()).ok_or_else(|| unknown(name))?;
+    let wanted = name.to_ascii_uppercase();
+    if let Some(word) = WORDS.iter().find(|word| word.name == wanted) {
+        let shown = match as_json {
+            true => json::object("word", word.value()).to_string(),
+            false => word.page(),
+        };
+        print(&shown)?;
+        return Ok(Exit::Done);
+    }
+    let code = Code::parse(&wanted).ok_or_else(|| unknown(name))?;
     if as_json {
         print(&json::object("code", value(code)).to_string())?;
     } else {
@@ -31,11 +164,15 @@ pub fn run(args: &Args, as_json: bool) -> Result<Exit, Error> {
 fn list(as_json: bool) -> Result<Exit, Error> {
     if as_json {
         let codes: Vec<Value> = Code::all().iter().map(|code| value(*code)).collect();
-        print(&json::object("codes", aiws::object! { "codes": codes }).to_string())?;
+        let words: Vec<Value> = WORDS.iter().map(Word::value).collect();
+        let members = aiws::object! { "codes": codes, "words": words };
+        print(&json::object("codes", members).to_string())?;
     } else {
         let lines: Vec<String> = Code::all()
             .iter()
-            .map(|code| format!("{:<24}{}", code.name(), code.sentence()))
+            .map(|code| (code.name(), code.sentence()))
+            .chain(WORDS.iter().map(|word| (word.name, word.sentence)))
+            .map(|(name, sentence)| format!("{name:<24}{sentence}"))
             .collect();
         print(&lines.join("\n"))?;
     }
@@ -79,6 +216,7 @@ fn unknown(name: &str) -> Error {
     let alike: Vec<&str> = Code::all()
         .iter()
         .map(|code| code.name())
+        .chain(WORDS.iter().map(|word| word.name))
         .filter(|known| {
             wanted
                 .split('_')
@@ -112,6 +250,15 @@ mod tests {
                 page.contains(code.sentence()) && page.contains(code.remedy()),
                 "{code}"
             );
+        }
+    }
+
+    /// A word that was an error code, too, would hide that one.
+    #[test]
+    fn words_of_a_page_are_no_error_codes() {
+        for word in WORDS {
+            assert_eq!(Code::parse(word.name), None, "{}", word.name);
+            assert!(word.page().contains(word.remedy), "{}", word.name);
         }
     }
 
