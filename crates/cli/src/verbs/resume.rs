@@ -112,7 +112,7 @@ struct Meant {
     wanted: Option<RunId>,
     /// The live runs that are meant.
     live: Vec<Subject>,
-    /// Those that stay as they are, as a variable that they let through is not set here.
+    /// Those that do not go on, as a variable that they let through is not set here.
     skipped: BTreeMap<RunId, Error>,
 }
 
@@ -156,7 +156,7 @@ fn without_variable(reader: &store::Reader, run: &Subject) -> Option<Error> {
     let name = unset(&job)?;
     let (run, praxis) = (&job.run_id, crate::render::program());
     let message = format!(
-        "run {run} lets the variable {name} through, and it is not set here, so nothing was done with it: {name}=... {praxis} resume {run}"
+        "run {run} lets the variable {name} through, and it is not set here, so it does not go on: {name}=... {praxis} resume {run}"
     );
     Some(Error::new(Code::Usage, message))
 }
