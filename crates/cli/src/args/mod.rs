@@ -1,0 +1,101 @@
+//! The command line: verbs, options, and an example in every help page.
+//! Invariant: what clap accepts here is within the bounds of `limits` or refused by the verb with a code.
+//! Called by `main`; the verbs get the parsed values.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+mod code;
+mod decide;
+mod look;
+mod tools;
+
+pub use code::{Code, Resume};
+pub use decide::Reconcile;
+pub use look::{Log, Show, Unknown};
+pub use tools::{Explain, Export, Verify};
+
+const EXITS: &str = "\
+Exit codes:
+  0  accepted, or the verb did what it was asked     4  failed, rejected or canceled
+  1  an internal error                               5  the outcome of an agent run is uncertain
+  2  wrong usage                                     6  verification failed
+  3  waits for a person
+
+Example:
+  praxis code --repo . --task \"make the failing test pass\" --agent \"sh agent.sh\" --check \"cargo test\"";
+
+/// Governed work of agents that survives crashes.
+#[derive(Debug, Parser)]
+#[command(name = "praxis", version, about = "Governed work of agents that survives crashes", after_help = EXITS, subcommand_required = true, arg_required_else_help = true)]
+pub struct Cli {
+    /// The store directory; $XDG_STATE_HOME/praxis or ~/.local/state/praxis unless given
+    #[arg(long, global = true, env = "PRAXIS_STORE", value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    /// One JSON object instead of text for people
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// What to do
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Take a repository and a task through plan, approval, implementation, check and acceptance
+    Code(Code),
+    /// Go on with runs that were stopped or killed
+    Resume(Resume),
+    /// Show a run: its nodes, spend, holds, and what it waits for
+    Show(Show),
+    /// List the events of the store
+    Log(Log),
+    /// List agent runs whose outcome nobody knows, and how to settle them
+    Unknown(Unknown),
+    /// Settle an uncertain agent run by what you found out
+    Reconcile(Reconcile),
+    /// Check every event, chain and projection of the store
+    Verify(Verify),
+    /// Write all events as JSON Lines that verify without this program
+    Export(Export),
+    /// Explain an error code, or list all of them
+    Explain(Explain),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_verb_has_an_example() {
+        for verb in Cli::command().get_subcommands() {
+            let help = verb
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            assert!(
+                help.contains(&format!("praxis {}", verb.get_name())),
+                "{}",
+                verb.get_name()
+            );
+        }
+    }
+
+    #[test]
+    fn a_finding_is_one_of_two() {
+        let parse = |args: &[&str]| {
+            Cli::try_parse_from([&["praxis", "reconcile", "a", "--evidence", "f"], args].concat())
+        };
+        assert!(parse(&["--applied"]).is_ok());
+        assert!(parse(&[]).is_err());
+        assert!(parse(&["--applied", "--not-applied"]).is_err());
+    }
+}
