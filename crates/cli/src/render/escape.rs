@@ -45,15 +45,112 @@ pub fn tail(text: &str, count: usize) -> Vec<String> {
         .collect()
 }
 
-/// At most `width` characters, the last of them `~` when something was left out.
+/// How many columns of a terminal a character takes: none, one, or two.
 #[must_use]
-pub fn clip(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
+pub fn columns_of(char: char) -> usize {
+    match char {
+        '\u{300}'..='\u{36f}'
+        | '\u{483}'..='\u{489}'
+        | '\u{591}'..='\u{5bd}'
+        | '\u{64b}'..='\u{65f}'
+        | '\u{1ab0}'..='\u{1aff}'
+        | '\u{1dc0}'..='\u{1dff}'
+        | '\u{20d0}'..='\u{20ff}'
+        | '\u{fe00}'..='\u{fe0f}'
+        | '\u{fe20}'..='\u{fe2f}'
+        | '\u{e0100}'..='\u{e01ef}' => 0,
+        '\u{1100}'..='\u{115f}'
+        | '\u{231a}'..='\u{231b}'
+        | '\u{23e9}'..='\u{23f3}'
+        | '\u{25fd}'..='\u{25fe}'
+        | '\u{2614}'..='\u{2615}'
+        | '\u{2648}'..='\u{2653}'
+        | '\u{26a1}'
+        | '\u{26bd}'..='\u{26be}'
+        | '\u{26d4}'
+        | '\u{2705}'
+        | '\u{270a}'..='\u{270b}'
+        | '\u{2728}'
+        | '\u{274c}'
+        | '\u{274e}'
+        | '\u{2753}'..='\u{2757}'
+        | '\u{2795}'..='\u{2797}'
+        | '\u{27b0}'
+        | '\u{2b1b}'..='\u{2b1c}'
+        | '\u{2b50}'
+        | '\u{2b55}'
+        | '\u{2e80}'..='\u{303e}'
+        | '\u{3041}'..='\u{33ff}'
+        | '\u{3400}'..='\u{4dbf}'
+        | '\u{4e00}'..='\u{a4cf}'
+        | '\u{a960}'..='\u{a97f}'
+        | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{fe30}'..='\u{fe6f}'
+        | '\u{ff00}'..='\u{ff60}'
+        | '\u{ffe0}'..='\u{ffe6}'
+        | '\u{16fe0}'..='\u{18aff}'
+        | '\u{1b000}'..='\u{1b2ff}'
+        | '\u{1f004}'
+        | '\u{1f0cf}'
+        | '\u{1f18e}'
+        | '\u{1f191}'..='\u{1f19a}'
+        | '\u{1f1e6}'..='\u{1f64f}'
+        | '\u{1f680}'..='\u{1f6ff}'
+        | '\u{1f7e0}'..='\u{1f7eb}'
+        | '\u{1f900}'..='\u{1faff}'
+        | '\u{20000}'..='\u{3fffd}' => 2,
+        _ => 1,
+    }
+}
+
+/// How many columns of a terminal a text takes.
+#[must_use]
+pub fn width(text: &str) -> usize {
+    text.chars().map(columns_of).sum()
+}
+
+/// At most `columns` columns, the last of them `~` when something was left out.
+#[must_use]
+pub fn clip(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
         return text.to_owned();
     }
-    let mut short: String = text.chars().take(width.saturating_sub(1)).collect();
+    let (mut short, mut taken) = (String::new(), 0);
+    for char in text.chars() {
+        taken += columns_of(char);
+        if taken >= columns {
+            break;
+        }
+        short.push(char);
+    }
     short.push('~');
     short
+}
+
+/// The text in `columns` columns exactly: clipped, or filled with spaces.
+#[must_use]
+pub fn fill(text: &str, columns: usize) -> String {
+    let mut text = clip(text, columns);
+    text.push_str(&" ".repeat(columns.saturating_sub(width(&text))));
+    text
+}
+
+/// The words of a line in lines of at most `columns` columns; a word that is longer stands alone and is clipped.
+#[must_use]
+pub fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let (mut lines, mut line) = (Vec::new(), String::new());
+    for word in text.split(' ') {
+        if !line.is_empty() && width(&line) + 1 + width(word) > columns {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(&clip(word, columns));
+    }
+    lines.push(line);
+    lines
 }
 
 #[cfg(test)]
@@ -76,5 +173,14 @@ mod tests {
     fn a_clip_says_that_something_is_missing() {
         assert_eq!(clip("abcdef", 4), "abc~");
         assert_eq!(clip("abcd", 4), "abcd");
+        assert_eq!(clip("\u{4e2d}\u{6587}ab", 4), "\u{4e2d}~");
+        assert_eq!(fill("ab", 4), "ab  ");
+    }
+
+    #[test]
+    fn words_are_kept_together() {
+        assert_eq!(wrap("a man a plan", 5), ["a man", "a", "plan"]);
+        assert_eq!(wrap("abcdefgh i", 5), ["abcd~", "i"]);
+        assert_eq!(wrap("", 5), [""]);
     }
 }

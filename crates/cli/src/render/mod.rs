@@ -7,7 +7,9 @@ pub mod json;
 pub mod live;
 pub mod page;
 pub mod rows;
+pub mod style;
 pub mod text;
+pub mod words;
 
 use std::io::Write;
 use std::path::Path;
@@ -19,7 +21,11 @@ static PROGRAM: OnceLock<String> = OnceLock::new();
 pub fn remember_store(named: Option<&Path>) {
     let in_environment = std::env::var_os("PRAXIS_STORE").is_some();
     let typed = match named.filter(|_| !in_environment) {
-        Some(path) => format!("praxis --store {}", quoted(&path.display().to_string())),
+        // In full: what is suggested is typed elsewhere, too.
+        Some(path) => {
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+            format!("praxis --store {}", quoted(&path.display().to_string()))
+        }
         None => "praxis".to_owned(),
     };
     // A program has one command line.

@@ -3,7 +3,6 @@
 //! Called by the verbs.
 
 use std::fmt::Write;
-use std::io::IsTerminal;
 
 use aiws::record::HoldReason;
 use praxis_model::run::NodeStatus;
@@ -11,59 +10,10 @@ use praxis_model::run::NodeStatus;
 use super::escape::clip;
 use super::page::{Page, Standing};
 use super::rows::Row;
-
-/// How text is dressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Style {
-    /// Whether colours may be used.
-    pub colour: bool,
-    /// How many characters fit in a line.
-    pub width: usize,
-}
-
-/// Colours, by what they mean.
-#[derive(Clone, Copy, Debug)]
-enum Tone {
-    Good,
-    Bad,
-    Live,
-    Dim,
-    Strong,
-}
-
-impl Style {
-    /// What fits a stream of this program: colours at a terminal unless NO_COLOR is set, the terminal's width.
-    #[must_use]
-    pub fn of(stream: &impl IsTerminal) -> Self {
-        let terminal = stream.is_terminal();
-        let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let columns = if terminal { columns() } else { None };
-        Self {
-            colour: terminal && !no_colour && !dumb,
-            width: columns.unwrap_or(100).clamp(40, 200),
-        }
-    }
-
-    fn paint(self, tone: Tone, text: &str) -> String {
-        if !self.colour || text.is_empty() {
-            return text.to_owned();
-        }
-        let code = match tone {
-            Tone::Good => "32",
-            Tone::Bad => "31",
-            Tone::Live => "36",
-            Tone::Dim => "2",
-            Tone::Strong => "1",
-        };
-        format!("\u{1b}[{code}m{text}\u{1b}[0m")
-    }
-}
-
-fn columns() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok()?;
-    (size.ws_col > 0).then_some(usize::from(size.ws_col))
-}
+pub use super::style::Style;
+use super::style::Tone;
+use super::words::times;
+pub use super::words::{duration, short_commit, units, utc};
 
 /// The page that people live on.
 #[must_use]
@@ -251,89 +201,4 @@ pub fn line(row: &Row, style: Style) -> String {
         rest
     };
     format!("  {}{rest}", style.paint(tone, &format!("{word:<10}")))
-}
-
-/// An amount with its unit.
-#[must_use]
-pub fn units(amount: aiws::decimal::Dec) -> String {
-    if amount == aiws::decimal::Dec::from_u64(1) {
-        "1 unit".to_owned()
-    } else {
-        format!("{amount} units")
-    }
-}
-
-fn times(count: u64) -> String {
-    if count == 1 {
-        "once".to_owned()
-    } else {
-        format!("{count} times")
-    }
-}
-
-/// The beginning of a commit's name.
-#[must_use]
-pub fn short_commit(commit: &str) -> String {
-    commit.chars().take(12).collect()
-}
-
-/// A duration in the largest two units that say something.
-#[must_use]
-pub fn duration(ms: u64) -> String {
-    let seconds = ms / 1_000;
-    match seconds {
-        0..=9 => format!("{seconds}.{} s", ms % 1_000 / 100),
-        10..=59 => format!("{seconds} s"),
-        60..=3_599 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
-    }
-}
-
-/// A time in UTC, to the second, such as `2026-11-30 18:00:00Z`.
-#[must_use]
-pub fn utc(ms: u64) -> String {
-    let seconds = ms / 1_000;
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil(days);
-    format!(
-        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}Z",
-        rest / 3_600,
-        rest % 3_600 / 60,
-        rest % 60
-    )
-}
-
-/// The date of a day that is counted from 1970-01-01, in the Gregorian calendar.
-fn civil(days: u64) -> (u64, u64, u64) {
-    // Years begin in March here, so that the leap day is the last of its year.
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_read_as_people_write_them() {
-        assert_eq!(utc(0), "1970-01-01 00:00:00Z");
-        assert_eq!(utc(951_782_400_000), "2000-02-29 00:00:00Z");
-        assert_eq!(utc(1_796_061_599_999), "2026-11-30 17:59:59Z");
-        let durations: Vec<String> = [0, 1_250, 59_999, 61_000, 3_700_000].map(duration).to_vec();
-        assert_eq!(
-            durations,
-            ["0.0 s", "1.2 s", "59 s", "1 min 1 s", "1 h 1 min"]
-        );
-    }
 }
