@@ -7,6 +7,7 @@ pub mod docs;
 pub mod golden;
 pub mod hops;
 pub mod licences;
+pub mod pages;
 pub mod source;
 
 /// Fails with every problem of a rule on a line of its own.

@@ -21,7 +21,8 @@ Generated from the table of codes in `crates/aiws`; do not edit. Written by
 
 An error has one code. When several rules are broken, the earliest stage answers: shape, authentication, replay,
 revision, ownership, authority, gates, object, admission (ERR-PREC.1). Store and usage stand outside that order.
-An error changes nothing (ERR-PREC.3).
+An error changes nothing (ERR-PREC.3). Each code has a page: when it happens, what stays untouched, what to type.
+`praxis explain CODE` prints the same page without a network and without the source.
 
 | code | namespace | stage | meaning | what to do |
 |---|---|---|---|---|
@@ -35,7 +36,7 @@ pub fn errors_document() -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(
             out,
-            "| `{name}` | {namespace} | {stage} | {} | {} |",
+            "| [`{name}`](errors/{name}.md) | {namespace} | {stage} | {} | {} |",
             code.sentence(),
             code.remedy()
         );

@@ -2,6 +2,8 @@
 //! Invariant: every code of the table has a page; so has every hold and cause that the page of a run prints.
 //! Called by `verbs::run`.
 
+mod pages;
+
 use aiws::error::{Code, Error, Stage};
 use aiws::json::Value;
 
@@ -154,7 +156,11 @@ pub fn run(args: &Args, as_json: bool) -> Result<Exit, Error> {
     }
     let code = Code::parse(&wanted).ok_or_else(|| unknown(name))?;
     if as_json {
-        print(&json::object("code", value(code)).to_string())?;
+        let mut members = value(code);
+        if let (Value::Object(members), Some(page)) = (&mut members, pages::markdown(code.name())) {
+            members.insert("page".to_owned(), page.into());
+        }
+        print(&json::object("code", members).to_string())?;
     } else {
         print(&page(code))?;
     }
@@ -190,8 +196,9 @@ fn page(code: Code) -> String {
             stage.name()
         ),
     };
+    let more = pages::text(code.name()).map_or_else(String::new, |page| format!("\n{page}"));
     format!(
-        "{}\n\n  {}\n\n  what to do  {}\n  raised by   {stage}\n  exit code   {}\n  vocabulary  {}\n",
+        "{}\n\n  {}\n\n  what to do  {}\n  raised by   {stage}\n  exit code   {}\n  vocabulary  {}\n{more}",
         code.name(),
         code.sentence(),
         code.remedy(),
