@@ -153,6 +153,44 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
+/// A line in pieces of at most `columns` columns, broken behind blanks where there are any. Nothing is left out; tabs
+/// become blanks up to the next of the stops, which are eight columns apart.
+#[must_use]
+pub fn fold(text: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(8);
+    let (mut pieces, mut piece, mut taken) = (Vec::new(), String::new(), 0);
+    for char in spread(text).chars() {
+        if taken + columns_of(char) > columns {
+            let rest = match piece.rfind(' ').filter(|at| at * 2 > piece.len()) {
+                Some(at) => piece.split_off(at + 1),
+                None => String::new(),
+            };
+            pieces.push(std::mem::replace(&mut piece, rest));
+            taken = width(&piece);
+        }
+        piece.push(char);
+        taken += columns_of(char);
+    }
+    pieces.push(piece);
+    pieces
+}
+
+/// Tabs as blanks.
+fn spread(text: &str) -> String {
+    let (mut spread, mut taken) = (String::with_capacity(text.len()), 0);
+    for char in text.chars() {
+        if char == '\t' {
+            let blanks = 8 - taken % 8;
+            spread.push_str(&" ".repeat(blanks));
+            taken += blanks;
+        } else {
+            spread.push(char);
+            taken += columns_of(char);
+        }
+    }
+    spread
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,6 +213,14 @@ mod tests {
         assert_eq!(clip("abcd", 4), "abcd");
         assert_eq!(clip("\u{4e2d}\u{6587}ab", 4), "\u{4e2d}~");
         assert_eq!(fill("ab", 4), "ab  ");
+    }
+
+    #[test]
+    fn folding_leaves_nothing_out() {
+        assert_eq!(fold("  a man a plan", 8), ["  a man ", "a plan"]);
+        assert_eq!(fold("abcdefghijkl", 8), ["abcdefgh", "ijkl"]);
+        assert_eq!(fold("a\tb", 20), ["a       b"]);
+        assert_eq!(fold("", 8), [""]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use aiws::error::Error;
 use aiws::json::Value;
 use aiws::object;
 
-use super::page::Page;
+use super::page::{HoldLine, Page, Spend};
 use super::rows::Row;
 use crate::exit::Exit;
 
@@ -42,16 +42,13 @@ pub fn page(page: &Page) -> Value {
     let holds: Vec<Value> = page
         .holds
         .iter()
-        .map(|hold| {
-            let allowed: Vec<Value> = hold.allowed.iter().map(|decision| Value::from(*decision)).collect();
-            object! { "holdId": hold.id.as_str(), "reason": hold.reason, "meaning": hold.sentence.as_str(), "allowed": allowed }
-        })
+        .map(|line| hold(line, &page.run))
         .collect();
     let uncertain: Vec<Value> = page
         .uncertain
         .iter()
         .map(|attempt| {
-            object! { "attemptId": attempt.attempt.as_str(), "node": attempt.node.as_str(), "reserved": attempt.reserved, "why": attempt.why.clone() }
+            object! { "attemptId": attempt.attempt.as_str(), "node": attempt.node.as_str(), "reserved": attempt.reserved, "why": attempt.why.clone(), "sinceMs": attempt.since_ms.to_string() }
         })
         .collect();
     let members = object! {
@@ -64,12 +61,9 @@ pub fn page(page: &Page) -> Value {
         "cause": page.cause.clone(),
         "startedAtMs": page.started_ms.to_string(),
         "lastAtMs": page.last_ms.to_string(),
-        "spend": object! {
-            "spent": page.spend.spent,
-            "reserved": page.spend.reserved,
-            "bound": page.spend.bound,
-            "overrun": page.spend.overrun,
-        },
+        "sinceMs": page.since_ms.to_string(),
+        "deadlineMs": page.deadline_ms.to_string(),
+        "spend": spend(&page.spend),
         "epoch": page.epoch.to_string(),
         "head": object! { "revision": page.head.0.to_string(), "hash": page.head.1.as_str() },
         "nodes": page.rows.iter().map(row).collect::<Vec<Value>>(),
@@ -78,9 +72,40 @@ pub fn page(page: &Page) -> Value {
         "accepted": page.accepted.as_ref().map(|[plan, patch]| object! { "plan": plan.as_str(), "patch": patch.as_str() }),
         "branch": page.branch.clone(),
         "toRead": page.to_read.as_ref().map(|(what, path)| object! { "what": *what, "path": path.as_str() }),
+        "failingStep": page.failing.as_ref().map(|(node, lines)| object! { "node": node.as_str(), "lines": lines.clone() }),
         "next": page.next.clone(),
     };
     object("run", members)
+}
+
+/// An account.
+#[must_use]
+pub fn spend(spend: &Spend) -> Value {
+    object! {
+        "spent": spend.spent,
+        "reserved": spend.reserved,
+        "bound": spend.bound,
+        "overrun": spend.overrun,
+    }
+}
+
+/// An open hold of a run.
+#[must_use]
+pub fn hold(hold: &HoldLine, run: &str) -> Value {
+    let allowed: Vec<Value> = hold
+        .allowed
+        .iter()
+        .map(|decision| Value::from(*decision))
+        .collect();
+    object! {
+        "holdId": hold.id.as_str(),
+        "reason": hold.reason,
+        "meaning": hold.sentence.as_str(),
+        "clears": hold.clears,
+        "allowed": allowed,
+        "openedAtMs": hold.opened_ms.to_string(),
+        "commands": hold.commands(run),
+    }
 }
 
 fn row(row: &Row) -> Value {
@@ -94,5 +119,11 @@ fn row(row: &Row) -> Value {
         "startedAtMs": row.time.0.map(|at_ms| at_ms.to_string()),
         "endedAtMs": row.time.1.map(|at_ms| at_ms.to_string()),
         "note": row.note.clone(),
+        "elapsedMs": row.elapsed_ms.map(|elapsed_ms| elapsed_ms.to_string()),
+        "boundMs": row.bound_ms.map(|bound_ms| bound_ms.to_string()),
+        "waits": row.waits.as_ref().map(|wait| object! {
+            "what": wait.what.as_str(),
+            "untilMs": wait.until_ms.map(|until_ms| until_ms.to_string()),
+        }),
     }
 }

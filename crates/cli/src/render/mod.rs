@@ -2,10 +2,17 @@
 //! Invariant: rendering reads and never changes anything; text from outside passes `escape`.
 //! Called by the verbs.
 
+pub mod approval;
+pub mod commands;
 pub mod escape;
+pub mod holds;
+pub mod inbox;
 pub mod json;
+pub mod list;
 pub mod live;
 pub mod page;
+pub mod patch;
+pub mod report;
 pub mod rows;
 pub mod style;
 pub mod text;

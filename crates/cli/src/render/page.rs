@@ -8,11 +8,12 @@ use praxis_model::account::AccountRow;
 use praxis_model::run::RunState;
 
 use crate::coding::contract::Job;
+use crate::coding::graph;
 use crate::coding::outcome::{PATCH_FILE, PLAN_FILE, digest_of};
 use crate::coding::pending::{candidate, manifest_of, proposal};
 use crate::exit::Exit;
-use crate::render::rows::{History, Row, is_uncertain, rows};
-use crate::render::{escape, program, quoted};
+use crate::render::rows::{History, Row, Wait, is_uncertain, rows};
+use crate::render::{commands, escape, program, quoted};
 
 /// Everything about a run that is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +50,12 @@ pub struct Page {
     pub accepted: Option<[String; 2]>,
     /// The branch that has the accepted result; none while it was not published.
     pub branch: Option<String>,
+    /// Since when it stands like this, UTC milliseconds.
+    pub since_ms: u64,
+    /// Until when new work may begin, UTC milliseconds.
+    pub deadline_ms: u64,
+    /// The last step that went wrong and the end of its output, where whoever made the page has read it.
+    pub failing: Option<(String, Vec<String>)>,
     /// What a person has to decide on, `plan` or `patch`, and the file that has it, where it waits for that.
     pub to_read: Option<(&'static str, String)>,
     /// What to type next.
@@ -171,8 +178,20 @@ pub struct HoldLine {
     pub reason: HoldReason,
     /// What it means and what would clear it.
     pub sentence: String,
+    /// What would clear it, in a sentence.
+    pub clears: &'static str,
     /// The decisions that may end it.
     pub allowed: Vec<HoldDecision>,
+    /// Since when it stands, UTC milliseconds.
+    pub opened_ms: u64,
+}
+
+impl HoldLine {
+    /// What a person may type about it.
+    #[must_use]
+    pub fn commands(&self, run: &str) -> Vec<String> {
+        commands::on_hold(run, &self.id, self.reason, &self.allowed)
+    }
 }
 
 /// An attempt whose outcome nobody knows.
@@ -188,6 +207,8 @@ pub struct Uncertain {
     pub reserved: Dec,
     /// Why nobody knows, where that was recorded.
     pub why: Option<String>,
+    /// Since when nobody knows, UTC milliseconds.
+    pub since_ms: u64,
 }
 
 /// How many characters of a derived id people type.
@@ -223,7 +244,7 @@ impl Page {
                 overrun: row.overrun,
             },
         );
-        let uncertain = uncertain_of(state);
+        let uncertain = uncertain_of(state, history);
         let open = state
             .holds
             .values()
@@ -248,31 +269,79 @@ impl Page {
                 .flatten(),
             branch: (standing == Standing::Accepted && published)
                 .then(|| format!("praxis/{}", job.run_id)),
+            since_ms: state.last_ms,
+            deadline_ms: state.contract.deadline_ms.to_u64().unwrap_or(u64::MAX),
+            failing: None,
             to_read: None,
             next: Vec::new(),
         };
+        page.waits();
         page.next = page.what_next();
         page
     }
 
+    /// Says of the node that waits for a person that it does, and since when the run stands as it does.
+    fn waits(&mut self) {
+        let (waiting, before) = match self.standing {
+            Standing::NeedsApproval => (graph::APPROVE, graph::PLAN),
+            Standing::NeedsAcceptance => (graph::ACCEPT, graph::VERIFY),
+            _ => {
+                let holds = self.holds.iter().map(|hold| hold.opened_ms);
+                let unknown = self.uncertain.iter().map(|attempt| attempt.since_ms);
+                let first = match self.standing {
+                    Standing::Held => holds.min(),
+                    Standing::Uncertain => unknown.min(),
+                    _ => None,
+                };
+                self.since_ms = first.unwrap_or(self.last_ms);
+                return;
+            }
+        };
+        let ended = self.rows.iter().find(|row| row.id == before);
+        self.since_ms = ended.and_then(|row| row.time.1).unwrap_or(self.last_ms);
+        let deadline_ms = self.deadline_ms;
+        if let Some(row) = self.rows.iter_mut().find(|row| row.id == waiting) {
+            row.word = "waits";
+            row.waits = Some(Wait {
+                what: "for a person".to_owned(),
+                until_ms: Some(deadline_ms),
+            });
+        }
+    }
+
     fn what_next(&self) -> Vec<String> {
-        let (run, praxis) = (&self.run, program());
+        let run = &self.run;
+        let verb = |verb: &str| commands::on_run(verb, run);
         match self.standing {
-            Standing::Accepted if self.branch.is_none() => vec![format!("{praxis} resume {run}")],
+            Standing::Accepted if self.branch.is_none() => vec![verb("resume")],
             Standing::Accepted => {
                 let repo = quoted(&self.repository);
                 vec![format!("git -C {repo} merge praxis/{run}")]
             }
-            Standing::Ended(_) => Vec::new(),
-            Standing::Uncertain => vec![format!("{praxis} unknown")],
-            // No verb lifts a hold.
-            Standing::Held => Vec::new(),
-            Standing::NeedsApproval | Standing::NeedsAcceptance => {
-                vec![format!(
-                    "{praxis} resume {run}    (at a terminal, or with --approve-as NAME)"
-                )]
+            Standing::Ended(Lifecycle::Rejected) => {
+                vec![format!("{} code --from {run}", program())]
             }
-            Standing::Going => vec![format!("{praxis} resume {run}")],
+            Standing::Ended(_) => vec![verb("report")],
+            Standing::Uncertain => vec![verb("unknown")],
+            Standing::Held => {
+                let mut commands: Vec<String> = Vec::new();
+                for command in self.holds.iter().flat_map(|hold| hold.commands(run)) {
+                    if !commands.contains(&command) {
+                        commands.push(command);
+                    }
+                }
+                commands
+            }
+            Standing::NeedsApproval => {
+                vec![commands::approve(run), commands::deny(run), verb("resume")]
+            }
+            Standing::NeedsAcceptance => vec![
+                verb("diff"),
+                commands::approve(run),
+                commands::deny(run),
+                verb("resume"),
+            ],
+            Standing::Going => vec![verb("resume")],
         }
     }
 }
@@ -290,12 +359,12 @@ fn cause_of(state: &RunState, history: &History) -> Option<String> {
 }
 
 fn accepted(state: &RunState) -> Option<[String; 2]> {
-    let end = manifest_of(state, crate::coding::graph::END)?;
+    let end = manifest_of(state, graph::END)?;
     let digest = |name: &str| digest_of(&end.artifacts, name).map(|digest| digest.to_string());
     Some([digest(PLAN_FILE)?, digest(PATCH_FILE)?])
 }
 
-fn uncertain_of(state: &RunState) -> Vec<Uncertain> {
+fn uncertain_of(state: &RunState, history: &History) -> Vec<Uncertain> {
     let unknown = state
         .attempts
         .values()
@@ -311,30 +380,57 @@ fn uncertain_of(state: &RunState) -> Vec<Uncertain> {
             .unwrap_or_default(),
         reserved: attempt.reserved,
         why: None,
+        since_ms: history
+            .unknown_since(&attempt.attempt_id)
+            .unwrap_or(state.last_ms),
     };
     unknown.map(line).collect()
 }
 
 fn hold_line(hold: &Hold) -> HoldLine {
-    let sentence = match hold.reason {
-        HoldReason::AttemptLimit => {
-            "every correction or attempt is used up; another run may have more --max-corrections, or another agent"
-        }
-        HoldReason::CostLimit => "the budget is used up; another run may have more --budget",
-        HoldReason::TimeLimit => "the deadline for new work has passed",
-        HoldReason::Artifact => "stored material is missing or damaged",
-        HoldReason::UncertainEffect => {
-            "an agent run's outcome is unknown; the verb unknown shows how to settle it"
-        }
-        HoldReason::Restart => "the run's owner failed too often; the log shows when",
-        HoldReason::InvalidatedInput | HoldReason::Operator | HoldReason::Rule => {
-            "somebody stopped the run"
-        }
-    };
+    let (sentence, clears) = hold_words(hold.reason);
     HoldLine {
         id: hold.hold_id.to_string(),
         reason: hold.reason,
         sentence: sentence.to_owned(),
+        clears,
         allowed: hold.allowed_decisions.clone(),
+        opened_ms: hold.opened_at_ms.0,
+    }
+}
+
+/// What a hold means, and what would clear it.
+#[must_use]
+pub fn hold_words(reason: HoldReason) -> (&'static str, &'static str) {
+    match reason {
+        HoldReason::AttemptLimit => (
+            "every correction or attempt is used up; another run may have more --max-corrections, or another agent",
+            "nothing in this run: cancel it and start another one",
+        ),
+        HoldReason::CostLimit => (
+            "the budget is used up; another run may have more --budget",
+            "nothing in this run: cancel it and start another one",
+        ),
+        HoldReason::TimeLimit => (
+            "the deadline for new work has passed",
+            "nothing in this run: cancel it and start another one",
+        ),
+        HoldReason::Artifact => (
+            "stored material is missing or damaged",
+            "the material back in the store, byte for byte, then a recheck",
+        ),
+        HoldReason::UncertainEffect => (
+            "an agent run's outcome is unknown; the verb unknown shows how to settle it",
+            "the attempt settled with praxis reconcile, then a recheck",
+        ),
+        HoldReason::Restart => (
+            "the run's owner failed too often; the log shows when",
+            "what made it fail mended, then a recheck",
+        ),
+        HoldReason::Operator => ("a person paused the run", "a person who continues it"),
+        HoldReason::InvalidatedInput | HoldReason::Rule => (
+            "a rule stopped the run",
+            "what the rule asks for, then a recheck",
+        ),
     }
 }

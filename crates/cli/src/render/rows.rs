@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use aiws::decimal::Dec;
-use aiws::id::NodeId;
+use aiws::id::{AttemptId, NodeId};
 use aiws::json::Value;
 use aiws::record::{ActorKind, Attempt, AttemptStatus, EffectClass, Lifecycle, OutcomeStatus};
 use praxis_journal_format::Sealed;
@@ -45,6 +45,19 @@ pub struct Row {
     pub elapsed_ms: Option<u64>,
     /// One line more: who approved, why it did not pass.
     pub note: Option<String>,
+    /// What it waits for, where it does.
+    pub waits: Option<Wait>,
+    /// The time bound of what runs, in milliseconds.
+    pub bound_ms: Option<u64>,
+}
+
+/// What a node waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// In words that go on after `waits`: `for a person`, `after implement`, `if check-0 fails`.
+    pub what: String,
+    /// Until when at the latest, UTC milliseconds, where that is bounded.
+    pub until_ms: Option<u64>,
 }
 
 /// Whether a person has to find out what an attempt did: UNKNOWN, or DISPATCHED by an owner that is gone (T-19). A
@@ -65,6 +78,8 @@ pub fn is_uncertain(state: &RunState, attempt: &Attempt) -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
     times: BTreeMap<NodeId, (Option<u64>, Option<u64>)>,
+    /// When each attempt was last said to be of unknown outcome, or was started; UTC milliseconds.
+    unknown: BTreeMap<AttemptId, u64>,
     /// Who decided, and how: approval first, acceptance second.
     decided: [Option<String>; 2],
     /// Who said no last, and to what.
@@ -88,6 +103,12 @@ impl History {
         self.denied.as_deref()
     }
 
+    /// Since when nobody knows what an attempt did: since that was recorded, or since it was started.
+    #[must_use]
+    pub fn unknown_since(&self, attempt: &AttemptId) -> Option<u64> {
+        self.unknown.get(attempt).copied()
+    }
+
     fn add(&mut self, sealed: &Sealed) {
         let event = &sealed.event;
         let at_ms = event.at_ms.0;
@@ -103,6 +124,12 @@ impl History {
                     .entry(body.manifest.producer.node_id.clone())
                     .or_default()
                     .1 = Some(at_ms);
+            }
+            Body::Dispatch(body) => {
+                self.unknown.insert(body.attempt_id.clone(), at_ms);
+            }
+            Body::Settle(body) => {
+                self.unknown.insert(body.attempt_id.clone(), at_ms);
             }
             Body::Approve(body) => {
                 let yes = body.decision == aiws::record::ApprovalDecision::Approved;
@@ -195,7 +222,64 @@ fn row(state: &RunState, history: &History, id: &NodeId, now_ms: u64) -> Row {
         elapsed_ms: elapsed(time, word, now_ms).filter(|_| !attempts.is_empty()),
         time,
         note: note(state, history, id, stage),
+        waits: waits(state, id, status, word),
+        bound_ms: attempts
+            .last()
+            .filter(|_| word == "running")
+            .and_then(|last| bound_ms(state, last)),
     }
+}
+
+/// What a node waits for. What waits for a person's yes is said by the page, which knows the run's standing.
+fn waits(state: &RunState, id: &NodeId, status: NodeStatus, word: &str) -> Option<Wait> {
+    if state.lifecycle.is_terminal() {
+        return None;
+    }
+    let unbounded = |what: String| {
+        Some(Wait {
+            what,
+            until_ms: None,
+        })
+    };
+    match (status, word) {
+        (_, "uncertain") => unbounded("for a person who finds out what it did".to_owned()),
+        (NodeStatus::Blocked, _) => unbounded("for the end of the hold".to_owned()),
+        (NodeStatus::Pending, _) => {
+            let graph = state.graph.as_ref()?;
+            let node = graph.nodes.iter().find(|node| node.id == *id)?;
+            let open = node
+                .depends_on
+                .iter()
+                .find(|before| !is_over(state, before))?;
+            unbounded(after(open))
+        }
+        _ => None,
+    }
+}
+
+fn is_over(state: &RunState, node: &NodeId) -> bool {
+    use NodeStatus as S;
+    let status = state.nodes.get(node).map(|node| node.status);
+    matches!(
+        status,
+        Some(S::Completed | S::Skipped | S::Failed | S::Canceled)
+    )
+}
+
+/// When a node's turn comes, by the node before it.
+fn after(before: &NodeId) -> String {
+    match Stage::of(before) {
+        Some(Stage::Decide(number)) => format!("if check-{number} fails"),
+        Some(Stage::Result | Stage::Passed(_)) => "once a check passes".to_owned(),
+        _ => format!("after {}", escape::line(before.as_str())),
+    }
+}
+
+/// The time bound of an attempt, as its action says it.
+fn bound_ms(state: &RunState, attempt: &Attempt) -> Option<u64> {
+    let action = &state.operations.get(&attempt.operation_id)?.action;
+    let seconds = action.pointer("/payload/bounds/timeoutSeconds")?.as_str()?;
+    seconds.parse::<u64>().ok()?.checked_mul(1_000)
 }
 
 /// From admission to boundary, or to now while it runs.

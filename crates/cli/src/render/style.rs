@@ -92,20 +92,25 @@ pub fn size(stream: &impl AsFd) -> Option<[usize; 2]> {
     said.then(|| [usize::from(size.ws_col), usize::from(size.ws_row)])
 }
 
-/// How many columns a painted line takes: its colours take none.
+/// A painted line without its paint.
 #[must_use]
-pub fn painted_width(line: &str) -> usize {
-    let mut chars = line.chars();
-    let mut width = 0;
+pub fn unpainted(line: &str) -> String {
+    let (mut plain, mut chars) = (String::new(), line.chars());
     while let Some(char) = chars.next() {
         if char == '\u{1b}' {
             // Of our own making, and so always closed.
             chars.by_ref().find(|char| *char == 'm');
         } else {
-            width += columns_of(char);
+            plain.push(char);
         }
     }
-    width
+    plain
+}
+
+/// How many columns a painted line takes: its colours take none.
+#[must_use]
+pub fn painted_width(line: &str) -> usize {
+    unpainted(line).chars().map(columns_of).sum()
 }
 
 /// A painted line cut to `width` columns. Its last colour is closed, so that it does not run on.

@@ -4,15 +4,15 @@
 
 use std::fmt::Write;
 
-use aiws::record::HoldReason;
 use praxis_model::run::NodeStatus;
 
-use super::escape::clip;
-use super::page::{Page, Standing};
+use super::commands;
+use super::escape::{clip, wrap};
+use super::page::{Page, Standing, Uncertain};
 use super::rows::Row;
 pub use super::style::Style;
 use super::style::Tone;
-use super::words::times;
+use super::words::{age, times};
 pub use super::words::{duration, short_commit, units, utc};
 
 /// The page that people live on.
@@ -29,37 +29,16 @@ pub fn page(page: &Page, style: Style) -> String {
     text.push('\n');
     text.push_str(&tree(page, style));
     for hold in &page.holds {
-        let _ = writeln!(
-            text,
-            "\n{} {}",
-            style.paint(Tone::Bad, "hold"),
-            hold.reason.name()
-        );
-        let _ = writeln!(text, "  {}", hold.sentence);
-        let id = super::page::short(&hold.id);
-        let _ = match hold.reason {
-            // `unknown` shows how that one goes away.
-            HoldReason::UncertainEffect => writeln!(text, "  id {id}"),
-            _ => writeln!(
-                text,
-                "  no verb of this version lifts it: start another run; id {id}"
-            ),
-        };
+        let _ = write!(text, "\n{}", super::holds::block(&page.run, hold, style));
     }
     for attempt in &page.uncertain {
-        let _ = writeln!(
-            text,
-            "\n{} attempt {} of {}",
-            style.paint(Tone::Bad, "uncertain"),
-            attempt.short,
-            attempt.node
-        );
-        let _ = writeln!(
-            text,
-            "  {}; {} stay reserved until somebody settles it",
-            attempt.why.as_deref().unwrap_or("nobody saw how it ended"),
-            units(attempt.reserved)
-        );
+        uncertain(&mut text, page, attempt, style);
+    }
+    if let Some((node, lines)) = &page.failing {
+        let _ = writeln!(text, "\nlast output of {node}");
+        for line in lines {
+            let _ = writeln!(text, "  | {}", clip(line, style.width.saturating_sub(4)));
+        }
     }
     if let Some((what, path)) = &page.to_read {
         // Not cut to the width: it is there to be copied.
@@ -67,6 +46,22 @@ pub fn page(page: &Page, style: Style) -> String {
     }
     next(&mut text, page, style);
     text
+}
+
+fn uncertain(text: &mut String, page: &Page, attempt: &Uncertain, style: Style) {
+    let head = style.paint(Tone::Bad, "uncertain");
+    let _ = writeln!(
+        text,
+        "\n{head} attempt {} of {}",
+        attempt.short, attempt.node
+    );
+    let why = attempt.why.as_deref().unwrap_or("nobody saw how it ended");
+    let reserved = units(attempt.reserved);
+    let sentence = format!("{why}; {reserved} stay reserved until somebody settles it");
+    for line in wrap(&sentence, style.width.saturating_sub(2)) {
+        let _ = writeln!(text, "  {line}");
+    }
+    let _ = writeln!(text, "  {}", commands::on_run("unknown", &page.run));
 }
 
 fn facts(text: &mut String, page: &Page, style: Style) {
@@ -133,13 +128,19 @@ fn next(text: &mut String, page: &Page, style: Style) {
     }
 }
 
-fn standing(standing: Standing, style: Style) -> String {
-    let tone = match standing {
+pub(super) fn standing(standing: Standing, style: Style) -> String {
+    style.paint(tone(standing), standing.word())
+}
+
+/// The colour of a standing.
+#[must_use]
+pub fn tone(standing: Standing) -> Tone {
+    match standing {
         Standing::Accepted => Tone::Good,
         Standing::Going => Tone::Live,
+        Standing::NeedsApproval | Standing::NeedsAcceptance => Tone::Wait,
         _ => Tone::Bad,
-    };
-    style.paint(tone, standing.word())
+    }
 }
 
 /// The nodes, one line each; what only carries a choice on is left out, and so is what was skipped together.
@@ -166,39 +167,74 @@ pub fn tree(page: &Page, style: Style) -> String {
     text
 }
 
+/// Columns before a node's name, and those of the name.
+const LEFT: usize = 12;
+const NAME: usize = 13;
+
 /// One node.
 #[must_use]
 pub fn line(row: &Row, style: Style) -> String {
     let tone = match row.word {
         _ if row.bad => Tone::Bad,
-        "running" | "waits" => Tone::Live,
+        "running" => Tone::Live,
+        "waits" => Tone::Wait,
         "done" | "passed" => Tone::Good,
         _ => Tone::Dim,
     };
-    let indent = "  ".repeat(row.depth);
     let word = if row.word.is_empty() { "-" } else { row.word };
-    let mut rest = String::new();
-    let name = format!("{indent}{}", row.id);
-    let what = row.note.clone().unwrap_or_else(|| row.title.clone());
-    let _ = write!(rest, "{name:<13}{what}");
+    let name = format!("{}{}", "  ".repeat(row.depth), row.id);
+    let what = row.note.as_deref().unwrap_or(&row.title);
+    let room = style.width.saturating_sub(LEFT);
+    let facts = facts_of(row, room < 48);
+    // What it is about gives way to what is known of it.
+    let kept = match facts.is_empty() {
+        true => room.saturating_sub(NAME),
+        false => room.saturating_sub(NAME + 4 + super::escape::width(&facts)),
+    };
+    let mut rest = if kept < 6 && !facts.is_empty() {
+        clip(&format!("{name:<NAME$}({facts})"), room)
+    } else {
+        let head = format!("{name:<NAME$}{}", clip(what, kept));
+        match facts.is_empty() {
+            true => head,
+            false => format!("{head}  {}", style.paint(Tone::Dim, &format!("({facts})"))),
+        }
+    };
+    if row.word.is_empty() {
+        rest = style.paint(Tone::Dim, &super::style::unpainted(&rest));
+    }
+    format!(
+        "  {}{}",
+        style.paint(tone, &format!("{word:<10}")),
+        rest.trim_end()
+    )
+}
+
+/// What is known of a node beside what became of it; in narrow lines only what is needed most.
+fn facts_of(row: &Row, narrow: bool) -> String {
     let mut facts = Vec::new();
-    if let Some(elapsed_ms) = row.elapsed_ms {
-        facts.push(duration(elapsed_ms));
+    match (row.elapsed_ms, row.bound_ms) {
+        (Some(elapsed), Some(bound)) if !narrow => {
+            facts.push(format!("{} of at most {}", duration(elapsed), age(bound)))
+        }
+        (Some(elapsed), _) => facts.push(duration(elapsed)),
+        _ => {}
     }
     if row.attempts > 1 {
-        facts.push(format!("{} attempts", row.attempts));
+        facts.push(match row.word {
+            "running" => format!("attempt {}", row.attempts),
+            _ => format!("{} attempts", row.attempts),
+        });
     }
     if !row.spent.is_zero() {
         facts.push(units(row.spent));
     }
-    if !facts.is_empty() {
-        let _ = write!(rest, "  ({})", facts.join(", "));
+    if let Some(wait) = &row.waits {
+        match wait.until_ms {
+            Some(until_ms) if !narrow => facts.push(format!("until {}", utc(until_ms))),
+            Some(_) => {}
+            None => facts.push(wait.what.clone()),
+        }
     }
-    let rest = clip(&rest, style.width.saturating_sub(12));
-    let rest = if row.word.is_empty() {
-        style.paint(Tone::Dim, &rest)
-    } else {
-        rest
-    };
-    format!("  {}{rest}", style.paint(tone, &format!("{word:<10}")))
+    facts.join(", ")
 }

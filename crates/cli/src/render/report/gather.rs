@@ -1,0 +1,237 @@
+//! What a run's events say for its report.
+//! Invariant: one pass over the events, oldest first; nothing is taken from anywhere else.
+//! Called by `report`.
+
+use std::collections::BTreeMap;
+
+use aiws::id::{AttemptId, EvidenceId};
+use aiws::json::Value;
+use aiws::record::{
+    AcceptanceVerdict, ApprovalDecision, HoldDecision, HoldReason, Manifest, OutcomeStatus,
+    SettledOutcome, VerificationVerdict,
+};
+use praxis_journal_format::Sealed;
+use praxis_model::command::{Body, HoldProposal, Reconcile};
+use praxis_model::event::Event;
+
+use super::{Check, Decision, HoldLife, Settled, UncertainLife, proven};
+use crate::coding::graph::Stage;
+use crate::coding::outcome::{CHECK_FILE, PATCH_FILE, PLAN_FILE, counts, digest_of};
+use crate::render::escape;
+
+/// What was found.
+#[derive(Default)]
+pub(super) struct Found {
+    pub plan: Option<String>,
+    pub patch: Option<String>,
+    pub corrections: usize,
+    pub checks: Vec<Check>,
+    pub decisions: Vec<Decision>,
+    pub holds: Vec<HoldLife>,
+    pub uncertain: Vec<UncertainLife>,
+    /// Node and time of the start of each attempt.
+    starts: BTreeMap<AttemptId, (String, u64)>,
+}
+
+impl Found {
+    pub(super) fn of(events: &[Sealed]) -> Self {
+        let mut found = Self::default();
+        for sealed in events {
+            found.add(&sealed.event);
+        }
+        found
+    }
+
+    fn add(&mut self, event: &Event) {
+        match &event.command {
+            Body::Dispatch(body) => {
+                let node = escape::line(body.node_id.as_str());
+                self.starts
+                    .insert(body.attempt_id.clone(), (node, event.at_ms.0));
+            }
+            Body::Settle(body) if body.outcome == SettledOutcome::Unknown => {
+                self.doubt(&body.attempt_id, event.at_ms.0);
+            }
+            Body::Reconcile(body) => self.settled(event, body),
+            Body::CommitBoundary(body) => {
+                self.boundary(event, &body.manifest);
+                if let Some(hold) = &body.hold {
+                    self.held(event, hold);
+                }
+            }
+            Body::PlaceHold(body) => {
+                self.held(event, &body.hold);
+                if body.hold.reason == HoldReason::Operator {
+                    self.decided(event, "paused the run".to_owned(), &[]);
+                }
+            }
+            body => self.said(event, body),
+        }
+    }
+
+    /// Decisions that are nothing else.
+    fn said(&mut self, event: &Event, body: &Body) {
+        match body {
+            Body::Approve(body) => {
+                let yes = body.decision == ApprovalDecision::Approved;
+                let verb = if yes { "approved" } else { "denied" };
+                self.decided(
+                    event,
+                    format!("{verb} the plan and the action {}", body.fingerprint),
+                    &[],
+                );
+            }
+            Body::RevokeApproval(body) => {
+                let reason = escape::line(&body.reason);
+                self.decided(event, format!("withdrew the approval: {reason}"), &[]);
+            }
+            Body::Verify(body) => {
+                let passed = body.verdict == VerificationVerdict::Pass;
+                let verb = if passed {
+                    "recorded that the check passed for"
+                } else {
+                    "recorded that the check failed for"
+                };
+                self.decided(
+                    event,
+                    format!("{verb} patch {}", escape::line(body.subject.as_str())),
+                    &body.evidence,
+                );
+            }
+            Body::Accept(body) => {
+                let yes = body.verdict == AcceptanceVerdict::Accepted;
+                let verb = if yes { "accepted" } else { "rejected" };
+                self.decided(
+                    event,
+                    format!("{verb} patch {}", escape::line(body.subject.as_str())),
+                    &body.evidence,
+                );
+            }
+            Body::CancelRun(body) => {
+                let reason = escape::line(&body.reason);
+                self.decided(event, format!("canceled the run: {reason}"), &[]);
+            }
+            Body::ResolveHold(body) => {
+                let decision = match body.decision {
+                    HoldDecision::Recheck => "had a hold rechecked, which released it",
+                    HoldDecision::Cancel => "ended a hold by canceling",
+                };
+                let id = escape::line(body.hold_id.as_str());
+                if let Some(hold) = self.holds.iter_mut().find(|hold| hold.id == id) {
+                    let actor = escape::line(event.actor_id.as_str());
+                    hold.ended = Some((event.at_ms.0, actor, body.decision.to_string()));
+                }
+                self.decided(event, format!("{decision}: {id}"), &body.evidence);
+            }
+            _ => {}
+        }
+    }
+
+    fn decided(&mut self, event: &Event, what: String, evidence: &[EvidenceId]) {
+        self.decisions.push(Decision {
+            at_ms: event.at_ms.0,
+            what,
+            actor: escape::line(event.actor_id.as_str()),
+            kind: event.actor_kind.to_string(),
+            class: escape::line(&event.decision_class),
+            proven: proven(&event.decision_class),
+            reference: event
+                .decision_ref
+                .as_ref()
+                .map(|id| escape::line(id.as_str())),
+            evidence: names(evidence),
+            revision: event.revision.0,
+        });
+    }
+
+    fn boundary(&mut self, event: &Event, manifest: &Manifest) {
+        let digest =
+            |name: &str| digest_of(&manifest.artifacts, name).map(|digest| digest.to_string());
+        let ran = manifest.outcome.status != OutcomeStatus::Skipped;
+        match Stage::of(&manifest.producer.node_id) {
+            Some(Stage::Plan) => self.plan = digest(PLAN_FILE).or(self.plan.take()),
+            Some(Stage::Implement) => self.patch = digest(PATCH_FILE).or(self.patch.take()),
+            Some(Stage::Correct(_)) if ran => {
+                self.corrections += 1;
+                self.patch = digest(PATCH_FILE).or(self.patch.take());
+            }
+            Some(Stage::Check(_)) if ran => {
+                let text = |name: &str| {
+                    manifest
+                        .result
+                        .get(name)
+                        .and_then(Value::as_str)
+                        .map(escape::line)
+                };
+                self.checks.push(Check {
+                    node: escape::line(manifest.producer.node_id.as_str()),
+                    passed: counts(manifest),
+                    ended: text("failure")
+                        .or_else(|| text("ended"))
+                        .unwrap_or_default(),
+                    output: digest(CHECK_FILE),
+                    at_ms: event.at_ms.0,
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn held(&mut self, event: &Event, hold: &HoldProposal) {
+        self.holds.push(HoldLife {
+            id: escape::line(hold.hold_id.as_str()),
+            reason: hold.reason.to_string(),
+            opened_ms: event.at_ms.0,
+            opened_by: escape::line(event.actor_id.as_str()),
+            ended: None,
+        });
+    }
+
+    /// The attempt as one whose outcome is unknown, once.
+    fn doubt(&mut self, attempt: &AttemptId, since_ms: u64) -> usize {
+        let name = escape::line(attempt.as_str());
+        if let Some(known) = self
+            .uncertain
+            .iter()
+            .position(|life| life.attempt == name && life.settled.is_none())
+        {
+            return known;
+        }
+        let node = self
+            .starts
+            .get(attempt)
+            .map(|(node, _)| node.clone())
+            .unwrap_or_default();
+        self.uncertain.push(UncertainLife {
+            attempt: name,
+            node,
+            since_ms,
+            settled: None,
+        });
+        self.uncertain.len() - 1
+    }
+
+    fn settled(&mut self, event: &Event, body: &Reconcile) {
+        let since_ms = self
+            .starts
+            .get(&body.attempt_id)
+            .map_or(event.at_ms.0, |(_, at_ms)| *at_ms);
+        let index = self.doubt(&body.attempt_id, since_ms);
+        if let Some(life) = self.uncertain.get_mut(index) {
+            life.settled = Some(Settled {
+                outcome: body.outcome.to_string(),
+                at_ms: event.at_ms.0,
+                actor: escape::line(event.actor_id.as_str()),
+                class: escape::line(&event.decision_class),
+                evidence: names(&body.evidence),
+            });
+        }
+    }
+}
+
+fn names(evidence: &[EvidenceId]) -> Vec<String> {
+    evidence
+        .iter()
+        .map(|id| escape::line(id.as_str()))
+        .collect()
+}
