@@ -8,6 +8,7 @@ pub mod coding;
 pub mod decider;
 pub mod exit;
 pub mod files;
+pub mod human;
 pub mod limits;
 pub mod notes;
 pub mod prompt;
