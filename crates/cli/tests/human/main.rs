@@ -399,6 +399,14 @@ fn a_traced_caller_and_an_endless_line_are_refused() {
     assert!(python(&mut host, "").is_ok());
     let traced = "ctypes.CDLL(None).ptrace(0, 0, 0, 0)";
     assert_eq!(refusal(python(&mut host, traced)), "TRACED");
-    let deep = "for _ in range(260):\n  child = os.fork()\n  if child:\n    os.waitpid(child, 0)\n    os._exit(0)";
-    assert_eq!(refusal(python(&mut host, deep)), "TOO_DEEP");
+    let script = "n=$1; shift; test $n -gt 0 || exec \"$@\"; sh \"$0\" $((n - 1)) \"$@\"; exit";
+    let path = host.dir.path().join("deep.sh");
+    std::fs::write(&path, script).unwrap();
+    let deep = ["sh", path.to_str().unwrap(), "260"];
+    let command = host.wrapped(&deep, &[], "connect");
+    host.start(command);
+    let stream = host.accept();
+    let caller = Caller::of_peer(&stream).unwrap();
+    let found = prove(&caller, Way::Verb, &Work::default(), 1);
+    assert_eq!(refusal(found), "TOO_DEEP");
 }
