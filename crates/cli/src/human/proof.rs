@@ -177,10 +177,12 @@ fn check_unchanged(caller: &Caller, parents: &[Step]) -> Result<Stat, Error> {
 }
 
 /// What the caller was held against lived to the end of the walk. A shim that died on the way let go of what it had
-/// started; one that holds its lock and is not to be seen lives where this process does not look.
+/// started; one that holds its lock and is not to be seen lives where this process does not look; and where another
+/// process stands in its place, whoever wrote that had something to hide.
 fn check_alive(work: &Work) -> Result<(), Error> {
     for shim in &work.shims {
-        if Pinned::exactly(*shim).is_err() {
+        let pin = Pinned::exactly(*shim);
+        if !pin.is_ok_and(|pin| pin.folder.is_shim().unwrap_or(false)) {
             let found = format!(
                 "that shim {}, whose lock is held, is not to be seen here: what it started may be anywhere",
                 shim.pid

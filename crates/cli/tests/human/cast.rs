@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 
 use aiws::error::{Code, Error};
 use aiws::json::Value;
-use praxis_cli::human::{Caller, MARK, ProcessId, Proof, Way, Work, prove};
+use praxis_cli::human::{Caller, MARK, ProcessId, Proof, SHIM, Way, Work, prove};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, WaitOptions};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -210,6 +210,11 @@ impl Host {
         command
     }
 
+    /// A process that looks like a shim, for it is started like one.
+    pub fn shim(&self, words: &str) -> Command {
+        self.wrapped(&[], &[SHIM], &format!("reaper {words}"))
+    }
+
     /// Starts a process and gives its identity.
     pub fn start(&mut self, mut command: Command) -> ProcessId {
         let child = command.spawn().unwrap();
@@ -241,8 +246,7 @@ impl Host {
     }
 
     /// Another process of this store's work: it stays until the stream that is given back goes.
-    pub fn bystander(&mut self, words: &str) -> (ProcessId, UnixStream) {
-        let command = self.role(words);
+    pub fn bystander(&mut self, command: Command) -> (ProcessId, UnixStream) {
         let id = self.start(command);
         (id, self.accept())
     }

@@ -46,8 +46,9 @@ fn refusal(found: Result<Proof, Error>) -> String {
 #[test]
 fn a_sibling_of_engine_and_shim_is_accepted() {
     let mut host = Host::new();
-    let (engine, _engine) = host.bystander("parent connect");
-    let (shim, _shim) = host.bystander("reaper connect");
+    let (engine, shim) = (host.role("parent connect"), host.shim("connect"));
+    let (engine, _engine) = host.bystander(engine);
+    let (shim, _shim) = host.bystander(shim);
     let work = work_of(Some(engine), &[shim]);
     let proof = host.judge("parent connect", Way::Verb, &work).unwrap();
     let value = proof.to_value();
@@ -113,8 +114,8 @@ fn a_child_of_the_engine_is_refused_and_the_engine_itself_is_not() {
 #[test]
 fn a_child_of_a_shim_is_refused() {
     let mut host = Host::new();
-    for words in ["reaper connect", "reaper parent session connect"] {
-        let command = host.role(words);
+    for words in ["connect", "parent session connect"] {
+        let command = host.shim(words);
         let shim = host.start(command);
         let stream = host.accept();
         let caller = Caller::of_peer(&stream).unwrap();
@@ -122,13 +123,6 @@ fn a_child_of_a_shim_is_refused() {
             let found = prove(&caller, way, &work_of(None, &[shim]), 1);
             assert_eq!(refusal(found), "DESCENDS_FROM_SHIM", "{words}");
         }
-        // The same number with another start time is another process: that shim is not to be seen.
-        let other = ProcessId {
-            start: shim.start + 1,
-            ..shim
-        };
-        let found = prove(&caller, Way::Verb, &work_of(None, &[other]), 1);
-        assert_eq!(refusal(found), "SHIM_UNSEEN");
     }
     // A shim that no list names, for it belongs to another store.
     let command = host.wrapped(&[], &[SHIM], "parent connect");
@@ -139,11 +133,35 @@ fn a_child_of_a_shim_is_refused() {
     assert_eq!(refusal(found), "DESCENDS_FROM_SHIM");
 }
 
+/// Proves HS-03.11: where a shim holds its lock and cannot be found, nobody can be told from what it started.
+#[test]
+fn a_shim_that_is_not_to_be_seen_refuses_everybody() {
+    let mut host = Host::new();
+    let command = host.shim("connect");
+    let (shim, _shim) = host.bystander(command);
+    let command = host.role("connect");
+    let (innocent, stream) = host.bystander(command);
+    let caller = Caller::of_peer(&stream).unwrap();
+    let judge = |shims: &[ProcessId]| prove(&caller, Way::Typed, &work_of(None, shims), 1);
+    assert!(judge(&[shim]).is_ok());
+    // The same number with another start time is another process.
+    let start = shim.start + 1;
+    assert_eq!(
+        refusal(judge(&[ProcessId { start, ..shim }])),
+        "SHIM_UNSEEN"
+    );
+    // A file can name a process that is no shim.
+    let command = host.role("connect");
+    let (other, _other) = host.bystander(command);
+    assert_eq!(refusal(judge(&[shim, other])), "SHIM_UNSEEN");
+    assert_eq!(refusal(judge(&[innocent])), "DESCENDS_FROM_SHIM");
+}
+
 /// Proves HS-03.11: a daemon that left its session and its parents is still below the subreaper.
 #[test]
 fn a_double_forked_daemon_is_refused() {
     let mut host = Host::new();
-    let command = host.role("reaper leave session leave orphaned connect");
+    let command = host.shim("leave session leave orphaned connect");
     let shim = host.start(command);
     let stream = host.accept();
     let caller = Caller::of_peer(&stream).unwrap();
@@ -156,7 +174,7 @@ fn a_double_forked_daemon_is_refused() {
 
 /// An orphan whose shim was killed, at a terminal that is its own or without one.
 fn orphan(host: &mut Host, words: &str, input: Stdio) -> (ProcessId, UnixStream) {
-    let mut command = host.role(&format!("reaper ready orphaned {words}"));
+    let mut command = host.shim(&format!("ready orphaned {words}"));
     command.stdin(input);
     let shim = host.start(command);
     let mut ready = host.accept();
@@ -345,7 +363,7 @@ fn another_process_namespace_is_refused() {
     let mut host = Host::new();
 
     // A namespaced peer, seen from outside.
-    let mut command = host.role("reaper parent connect");
+    let mut command = host.shim("parent connect");
     let (shim, _shim) = (host.start(command), host.accept());
     command = host.wrapped(&inside, &[], "connect");
     host.start(command);
