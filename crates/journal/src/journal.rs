@@ -28,8 +28,10 @@ use crate::rows::RequestRow;
 use crate::verify::VerifyReport;
 use crate::view::View;
 
+mod copy;
 mod writer;
 
+pub use copy::Copied;
 use writer::Writer;
 
 /// What the writer calls with the answer to an append. It runs on the writer's thread: keep it short.

@@ -58,7 +58,7 @@ pub mod view;
 pub use append::{Append, AppendError, AppendResult, Appended, Conditions, Refusal, RequestKey};
 pub use disk::{Disk, FileDisk};
 pub use error::{Busy, StoreError};
-pub use journal::Journal;
+pub use journal::{Copied, Journal};
 pub use ledger::{Clock, Ledger, Options, SystemClock};
 /// The storage trait below the log and the index, so that no other crate names redb.
 pub use redb::{BackendError, StorageBackend};
