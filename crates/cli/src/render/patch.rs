@@ -368,7 +368,7 @@ mod tests {
         let short = text(PATCH, Style::plain(80), Some(2));
         assert_eq!(
             short,
-            "diff --git a/src/a.rs b/src/a.rs\nindex 1..2 100644\n[33 lines more]\n"
+            "diff --git a/src/a.rs b/src/a.rs\nindex 1..2 100644\n[31 lines more]\n"
         );
         assert_eq!(
             text("", Style::plain(80), None),

@@ -119,7 +119,8 @@ fn spend(page: &Page) -> String {
 }
 
 fn next(text: &mut String, page: &Page, style: Style) {
-    if page.next.is_empty() {
+    // A hold has said beside itself what may be typed.
+    if page.next.is_empty() || page.standing == Standing::Held {
         return;
     }
     let _ = writeln!(text, "\n{}", style.paint(Tone::Dim, "next"));
