@@ -19,7 +19,7 @@ use praxis_model::command::{Body, CommandType};
 
 use crate::coding::actions::{Actions, Grants};
 
-/// A decision that a person typed at a terminal, with the material on display.
+/// A decision that a person typed at a terminal, in answer to a question that said what it is about.
 pub const AT_TERMINAL: &str = "AT_TERMINAL";
 /// A decision that was given in advance with `--approve-as`.
 pub const IN_ADVANCE: &str = "IN_ADVANCE";
@@ -132,10 +132,19 @@ fn is_allowed(ask: &Ask<'_>) -> bool {
         (ActorKind::Human, TYPED) => {
             matches!(
                 kind,
-                C::OpenMission | C::StartRun | C::ActivateGraph | C::Reconcile
+                C::OpenMission
+                    | C::StartRun
+                    | C::ActivateGraph
+                    | C::Reconcile
+                    | C::Approve
+                    | C::Accept
+                    | C::PlaceHold
+                    | C::ResolveHold
+                    | C::CancelRun
+                    | C::FinishCancelRun
             )
         }
-        (ActorKind::Human, AT_TERMINAL) => matches!(kind, C::Approve | C::Accept),
+        (ActorKind::Human, AT_TERMINAL) => matches!(kind, C::Approve | C::Accept | C::Reconcile),
         (ActorKind::Human, IN_ADVANCE) => match ask.command {
             // What was said in advance is yes; a no needs somebody who looked.
             Body::Approve(body) => body.decision == aiws::record::ApprovalDecision::Approved,

@@ -26,6 +26,21 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// The exit of this number.
+    #[must_use]
+    pub fn from_number(number: i64) -> Option<Self> {
+        let all = [
+            Self::Done,
+            Self::Internal,
+            Self::Usage,
+            Self::Waits,
+            Self::Failed,
+            Self::Uncertain,
+            Self::Unverified,
+        ];
+        all.into_iter().find(|exit| *exit as i64 == number)
+    }
+
     /// The exit of a refused or failed command.
     #[must_use]
     pub fn of(code: Code) -> Self {

@@ -35,6 +35,33 @@ pub fn read_left(root: &Path, path: &Path, bound: u64, code: Code) -> Result<Vec
     read(open_below(root, path), path, bound, code)
 }
 
+/// Reads at most `bound` bytes of a file that a process left below `root`, from a place in it; nothing where it ends
+/// before that, or is not there yet.
+///
+/// # Errors
+///
+/// `STORE_IO`, naming the path and what is wrong.
+pub fn read_from(root: &Path, path: &Path, at: u64, bound: u64) -> Result<Vec<u8>, Error> {
+    use std::io::{Seek, SeekFrom};
+    let failed = |error: io::Error| {
+        Error::new(
+            Code::StoreIo,
+            format!("expected a readable file, {}: {error}", path.display()),
+        )
+    };
+    let mut file = match open_below(root, path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        opened => opened.map_err(failed)?,
+    };
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err(failed(io::Error::other("it is no regular file")));
+    }
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(at)).map_err(failed)?;
+    file.take(bound).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
 fn open_below(root: &Path, path: &Path) -> io::Result<File> {
     let outside = || io::Error::other("it does not lie where it was expected");
     let mut steps = path.strip_prefix(root).map_err(|_| outside())?.components();

@@ -2,18 +2,24 @@
 //! Invariant: it changes a store through the engine alone; whatever it refuses changes nothing and carries a code.
 //! Called by the binary `praxis`.
 
+pub mod answer;
 pub mod args;
 pub mod authority;
 pub mod coding;
-pub mod decider;
 pub mod exit;
 pub mod files;
+pub mod follow;
 pub mod human;
 pub mod limits;
 pub mod notes;
+pub mod office;
 pub mod prompt;
 pub mod render;
+pub mod request;
 pub mod runner;
+pub mod seat;
 pub mod session;
+pub mod signals;
+pub mod socket;
 pub mod store;
 pub mod verbs;

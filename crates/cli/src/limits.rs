@@ -27,6 +27,8 @@ pub const GIT_SECONDS: u64 = 900;
 pub const EVIDENCE_BYTES: u64 = 1 << 20;
 /// Most corrections: each one is three nodes of the graph, which is fixed before the run begins.
 pub const MAX_CORRECTIONS: u32 = 20;
+/// Corrections unless `--max-corrections` says otherwise.
+pub const DEFAULT_CORRECTIONS: u32 = 2;
 /// Most names that `--env` lets through.
 pub const ENV_NAMES: usize = 64;
 /// Longest time for one agent run or check, in seconds: one day.
@@ -55,3 +57,18 @@ pub const LISTED_FILES: usize = 20;
 /// With less room than this on the store's disk, a git call that failed is taken to have failed for it, in bytes:
 /// git writes files of a few blocks before it says anything.
 pub const FULL_BYTES: u64 = 64 << 10;
+/// Most bytes of a request on the socket: an evidence file in hex, and something around it.
+pub const SOCKET_REQUEST_BYTES: u64 = 4 << 20;
+/// Most bytes of an answer on the socket: a patch, as JSON and as text.
+pub const SOCKET_ANSWER_BYTES: u64 = 1 << 30;
+/// Most connections to one engine at a time: terminals and workers of one person.
+pub const CONNECTIONS: usize = 64;
+/// How long a verb waits for a store that another process has open and does not serve yet, in milliseconds: opening
+/// replays what was not indexed, and a verb that only looks is done sooner.
+pub const STORE_WAIT_MS: u64 = 10_000;
+/// How often it tries meanwhile, in milliseconds.
+pub const STORE_LOOK_MS: u64 = 50;
+/// Most bytes of the record of a person's decision: a reason, and what was proven.
+pub const DECISION_BYTES: u64 = 1 << 20;
+/// How many bytes of a transcript are read at a time while it is followed.
+pub const ATTACH_BYTES: u64 = 64 << 10;

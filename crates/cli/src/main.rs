@@ -2,6 +2,7 @@
 //! Invariant: every way out has an exit code of the table; a message goes to the standard error, a result to the standard output.
 //! Called by people and scripts.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use aiws::error::{Code, Error};
@@ -11,6 +12,10 @@ use praxis_cli::exit::Exit;
 use praxis_cli::{notes, verbs};
 
 fn main() -> ExitCode {
+    if let Some(folder) = shim_folder() {
+        let exit = praxis_cli::coding::shimmed::body(&folder);
+        return ExitCode::from(u8::try_from(exit).unwrap_or(1));
+    }
     notes::install();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -24,6 +29,15 @@ fn main() -> ExitCode {
             Exit::of(error.code()).into()
         }
     }
+}
+
+/// The folder of the attempt whose shim this process is to be; none for every other use. Nobody types this verb, so it is
+/// no part of the command line, and nothing of a command line is set up for it.
+fn shim_folder() -> Option<PathBuf> {
+    let mut args = std::env::args_os().skip(1);
+    let verb = args.next()?;
+    let folder = args.next().map(PathBuf::from);
+    folder.filter(|_| verb == praxis_engine::shim::VERB && args.next().is_none())
 }
 
 /// Help and version are answers; everything else is wrong usage, in JSON where JSON was asked for.

@@ -51,6 +51,20 @@ pub fn ask(
     Ok(Answer::Open)
 }
 
+/// Asks why, in a line; an empty one and the end of the input say nothing.
+///
+/// # Errors
+///
+/// As for [`ask`].
+pub fn reason(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<Option<String>> {
+    write!(output, "Why, in a line (empty says nothing)? ")?;
+    output.flush()?;
+    let mut line = String::new();
+    input.read_line(&mut line)?;
+    let reason = line.trim();
+    Ok((!reason.is_empty()).then(|| reason.to_owned()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,7 +10,6 @@ use aiws::decimal::Dec;
 use aiws::error::{Code, Error};
 use aiws::id::{ActorId, MissionId, RequestId, RunId};
 use aiws::json::Value;
-use aiws::object;
 use aiws::record::ActorKind;
 use praxis_artifacts::ArtifactProvider;
 use praxis_engine::{
@@ -21,12 +20,12 @@ use praxis_model::command::{ActivateGraph, Body, Intent};
 use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
 
-use crate::authority::{AT_TERMINAL, CHECK_PASSED, IN_ADVANCE, Policy, TYPED};
+use crate::authority::{CHECK_PASSED, Policy};
 use crate::coding::adapter::{AGENT, AgentAdapter, CHECK, CheckAdapter};
 use crate::coding::contract::Job;
 use crate::coding::graph::graph;
 use crate::coding::pending::verification;
-use crate::coding::program::{Coding, Driven};
+use crate::coding::program::Coding;
 use crate::store;
 
 /// An open engine.
@@ -48,7 +47,7 @@ impl Session {
     /// # Errors
     ///
     /// A store code where the store refuses.
-    pub async fn open(path: &Path, driven: Driven) -> Result<Self, Error> {
+    pub async fn open(path: &Path) -> Result<Self, Error> {
         // Whether it is a store at all is for the journal to say, before anything is made in the directory.
         if !path.join("praxis-store.json").exists() {
             store::open_for_reading(path)?
@@ -56,7 +55,7 @@ impl Session {
                 .map_err(|error| store::of_store(path, &error))?;
         }
         let artifacts = store::artifacts(path)?;
-        let coding = Arc::new(Coding::new(path.to_owned(), Arc::clone(&artifacts), driven));
+        let coding = Arc::new(Coding::new(path.to_owned(), Arc::clone(&artifacts)));
         let mut adapters: BTreeMap<String, Arc<dyn Adapter>> = BTreeMap::new();
         adapters.insert(
             AGENT.to_owned(),
@@ -109,63 +108,33 @@ impl Session {
         &self.path
     }
 
-    /// A person who typed a verb.
-    ///
-    /// # Errors
-    ///
-    /// None in practice; a name that is refused.
-    pub fn typed(&self, actor: &ActorId, decision: &str) -> Capability {
-        self.person(actor, TYPED, decision)
-    }
-
-    /// A person who decided, at a terminal or in advance.
-    #[must_use]
-    pub fn decided(&self, actor: &ActorId, in_advance: bool, decision: &str) -> Capability {
-        self.person(
-            actor,
-            if in_advance { IN_ADVANCE } else { AT_TERMINAL },
-            decision,
-        )
-    }
-
-    fn person(&self, actor: &ActorId, class: &str, decision: &str) -> Capability {
-        let evidence = object! {
-            "decision": decision,
-            "user": rustix::process::getuid().as_raw().to_string(),
-            "process": std::process::id().to_string(),
-            "terminal": crate::prompt::at_terminal(),
-        };
-        self.host
-            .capability(actor.clone(), ActorKind::Human, class, evidence)
-    }
-
-    /// Opens the job's mission, admits its run and pins its graph; what a kill left undone of that is done.
+    /// Opens the job's mission, admits its run and pins its graph, in the name of who started the job; what a kill left
+    /// undone of that is done.
     ///
     /// # Errors
     ///
     /// The code of the step that was refused.
-    pub async fn start(&self, job: &Job) -> Result<(), Error> {
-        let person = self.typed(&job.started_by, &format!("typed:{}", job.run_id));
+    pub async fn start(&self, job: &Job, person: &Capability) -> Result<(), Error> {
         let (mission, run) = (&job.mission_id, &job.run_id);
         job.store(self.artifacts.as_ref())?;
         // Fixed request ids: what was done before is answered with its first result.
         self.engine
             .open_mission(
-                &person,
+                person,
                 &RequestId::new("open")?,
                 job.contract()?,
                 job.config()?,
             )
             .await?;
         self.engine
-            .start_run(&person, mission, &RequestId::new("start")?, run.clone())
+            .start_run(person, mission, &RequestId::new("start")?, run.clone())
             .await?;
         let body = Body::ActivateGraph(ActivateGraph {
             run_id: run.clone(),
             owner_epoch: Dec::ZERO,
             graph: graph(job.corrections())?,
         });
-        self.submit(&person, mission, run, "activate", Intent::Command { body })
+        self.submit(person, mission, run, "activate", Intent::Command { body })
             .await?;
         Ok(())
     }

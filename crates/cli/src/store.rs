@@ -5,33 +5,25 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use aiws::digest::{Digest, sha256};
 use aiws::error::{Code, Error};
-use aiws::id::{ConsumerId, MissionId};
-use aiws::record::Attempt;
+use aiws::id::MissionId;
 use praxis_artifacts::{ArtifactProvider, FileArtifacts};
 use praxis_journal::{Journal, Options, StoreError};
 use praxis_journal_format::Sealed;
 use praxis_model::account::AccountRow;
-use praxis_model::command::{Body, CommandType};
+use praxis_model::command::Body;
 use praxis_model::mission::cost_account;
 use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
 
-use crate::coding::attempt::{AttemptFiles, why_uncertain};
 use crate::coding::contract::Job;
-use crate::coding::graph;
-use crate::coding::outcome::PLAN_FILE;
-use crate::coding::pending::{candidate, proposal};
-use crate::coding::publish::{CONSUMER, is_published};
-use crate::coding::workspace::{Workspace, io, private_dir};
-use crate::files::read_left;
-use crate::limits::PLAN_BYTES;
-use crate::render::escape;
-use crate::render::page::{Page, Standing};
-use crate::render::rows::History;
+use crate::coding::workspace::{io, private_dir};
+use crate::render::page::Standing;
 
+mod page;
+mod people;
 mod runs;
+mod shims;
 
 use runs::{admits, name, none_yet};
 pub use runs::{is_live, pick, runs_of, unstarted_missions};
@@ -100,13 +92,15 @@ pub fn of_store(path: &Path, error: &StoreError) -> Error {
     Error::new(error.code(), format!("{error}")).with("store", path.display().to_string())
 }
 
-/// A store that no engine has open, for reading.
+/// An open store, for reading: with the engine of this process, or while no engine has it.
 pub struct Reader {
     /// Its directory.
     pub path: PathBuf,
     /// Its journal, open for reading alone.
     pub journal: Journal,
     artifacts: Arc<dyn ArtifactProvider>,
+    /// Whether the engine of this process has the store.
+    owned: bool,
 }
 
 /// A run as it was read.
@@ -134,7 +128,46 @@ impl Reader {
             path: path.to_owned(),
             journal,
             artifacts,
+            owned: false,
         })
+    }
+
+    /// The store that this process's engine has open.
+    #[must_use]
+    pub fn of_engine(
+        path: PathBuf,
+        journal: Journal,
+        artifacts: Arc<dyn ArtifactProvider>,
+    ) -> Self {
+        Self {
+            path,
+            journal,
+            artifacts,
+            owned: true,
+        }
+    }
+
+    /// Lets go of a store that was opened for reading.
+    ///
+    /// # Errors
+    ///
+    /// A store code.
+    pub fn close(&self) -> Result<(), Error> {
+        self.journal
+            .close()
+            .map_err(|error| of_store(&self.path, &error))
+    }
+
+    /// Whether the engine of this process has the store.
+    #[must_use]
+    pub fn is_owned(&self) -> bool {
+        self.owned
+    }
+
+    /// A run's state as it is to be seen: with what shims say, and what is in doubt where nobody owns the run.
+    #[must_use]
+    pub fn left(&self, state: &RunState) -> RunState {
+        shims::seen(&self.path, state, self.owned)
     }
 
     /// The runs of the store, oldest first.
@@ -258,116 +291,10 @@ impl Reader {
     }
 }
 
-impl Reader {
-    /// A run's page. Nobody runs it now, so a dispatched attempt is one that nobody knows the outcome of.
-    #[must_use]
-    pub fn page(&self, run: &Run, now_ms: u64) -> Page {
-        let mut page = Page::of(
-            &orphaned(&run.state),
-            &run.job,
-            &History::of(&run.events),
-            run.account.as_ref(),
-            self.has_branch(run),
-            now_ms,
-        );
-        for uncertain in &mut page.uncertain {
-            let attempt = run.state.attempts.get(uncertain.attempt.as_str());
-            uncertain.why = attempt.and_then(|attempt| self.why(attempt));
-        }
-        page.to_read = self.to_read(run, page.standing, now_ms);
-        page
-    }
-
-    /// The file that has what waits for a person: the plan as the agent left it where that is what was recorded, or
-    /// else the stored bytes.
-    fn to_read(
-        &self,
-        run: &Run,
-        standing: Standing,
-        now_ms: u64,
-    ) -> Option<(&'static str, String)> {
-        let (what, digest) = match standing {
-            Standing::NeedsApproval => {
-                let proposal = proposal(&run.state, &run.job, now_ms).ok().flatten()?;
-                ("plan", proposal.plan.digest)
-            }
-            Standing::NeedsAcceptance => {
-                let candidate = candidate(&run.state).ok().flatten()?;
-                ("patch", candidate.patch.digest)
-            }
-            _ => return None,
-        };
-        let stored = self.path.join("artifacts").join(digest.to_string());
-        let left = (what == "plan").then(|| self.left_plan(run, &digest));
-        let path = left.flatten().unwrap_or(stored);
-        path.is_file()
-            .then(|| (what, escape::line(&path.display().to_string())))
-    }
-
-    /// The plan in the folder of the attempt that wrote it, if it is the very bytes.
-    fn left_plan(&self, run: &Run, digest: &Digest) -> Option<PathBuf> {
-        let node = graph::node_id(graph::PLAN).ok()?;
-        let mut operations = run.state.operations.values();
-        let made = operations.find(|operation| operation.node_id.as_ref() == Some(&node))?;
-        let workspace = Workspace::at(&self.path, run.job.run_id.as_str(), &run.job.base_commit);
-        let files = AttemptFiles::of(&workspace, &node, made.attempts.len() as u64);
-        let path = files.output().join(PLAN_FILE);
-        let bytes = read_left(workspace.root(), &path, PLAN_BYTES, Code::StoreIo).ok()?;
-        (sha256(&bytes) == *digest).then_some(path)
-    }
-
-    /// Why nobody knows what an attempt did, in a line, where that was recorded.
-    #[must_use]
-    pub fn why(&self, attempt: &Attempt) -> Option<String> {
-        why_uncertain(self.artifacts.as_ref(), attempt).map(|why| escape::line(&why))
-    }
-
-    /// Whether the accepted result was published: the publisher's cursor passed the run's end or, where another run's
-    /// branch or a lost index holds the cursor back, the repository has the very commit.
-    fn has_branch(&self, run: &Run) -> bool {
-        let completed = run
-            .events
-            .iter()
-            .rev()
-            .find(|sealed| sealed.event.kind == CommandType::CompleteRun);
-        let Some(completed) = completed else {
-            return false;
-        };
-        let place = self
-            .journal
-            .find_event(&completed.event.stream, &completed.hash);
-        let passed = ConsumerId::new(CONSUMER)
-            .ok()
-            .zip(place.ok().flatten())
-            .is_some_and(|(consumer, place)| self.journal.cursor(&consumer) >= place);
-        let job = &run.job;
-        passed
-            || is_published(
-                &Workspace::at(&self.path, job.run_id.as_str(), &job.base_commit),
-                job,
-            )
-    }
-}
-
-/// The state as the next owner will find it: what was in flight is in doubt.
+/// Where a run stands that this process's engine has, with what its shims say.
 #[must_use]
-pub fn orphaned(state: &RunState) -> RunState {
-    let mut state = state.clone();
-    let dispatched =
-        |attempt: &aiws::record::Attempt| attempt.status == aiws::record::AttemptStatus::Dispatched;
-    let in_flight: Vec<_> = state
-        .attempts
-        .values()
-        .filter(|attempt| dispatched(attempt))
-        .cloned()
-        .collect();
-    for mut attempt in in_flight {
-        attempt.status = aiws::record::AttemptStatus::Unknown;
-        state
-            .attempts
-            .insert_mut(attempt.attempt_id.clone(), attempt);
-    }
-    state
+pub fn standing(store: &Path, state: &RunState, job: &Job, now_ms: u64) -> Standing {
+    Standing::of(&shims::seen(store, state, true), job, now_ms)
 }
 
 /// Opens the journal for reading alone, and only if it is whole: what is read from a damaged one is cut, and would be

@@ -11,9 +11,9 @@ mod decide;
 mod look;
 mod tools;
 
-pub use code::{Code, Resume};
-pub use decide::Reconcile;
-pub use look::{Log, Show, Unknown};
+pub use code::{Code, Resume, Serve};
+pub use decide::{Approve, Cancel, Continue, Deny, Pause, Recheck, Reconcile};
+pub use look::{Attach, Diff, Holds, Inbox, List, Log, Report, Show, Unknown};
 pub use tools::{Explain, Export, Verify};
 
 const EXITS: &str = "\
@@ -48,6 +48,32 @@ pub enum Verb {
     Code(Code),
     /// Go on with runs that were stopped or killed
     Resume(Resume),
+    /// Have the store open for other terminals, scripts and workers
+    Serve(Serve),
+    /// List the runs: how each stands and what it waits for
+    List(List),
+    /// List what waits for a person, over all runs
+    Inbox(Inbox),
+    /// Approve a plan or accept a result, exactly as it is shown
+    Approve(Approve),
+    /// Say no to a plan or a result; the run ends as rejected
+    Deny(Deny),
+    /// Show the patch that would be accepted, or was
+    Diff(Diff),
+    /// Follow the output of a run's agent or check
+    Attach(Attach),
+    /// List open holds, and what would lift each
+    Holds(Holds),
+    /// Look again at what a hold waits for, and lift it where that is clear
+    Recheck(Recheck),
+    /// Let a run start nothing new
+    Pause(Pause),
+    /// Let a paused run go on
+    Continue(Continue),
+    /// End a run, and stop its agent
+    Cancel(Cancel),
+    /// Write the final report of a run, in Markdown
+    Report(Report),
     /// Show a run: its nodes, spend, holds, and what it waits for
     Show(Show),
     /// List the events of the store

@@ -13,7 +13,7 @@ use super::contract::Job;
 impl Job {
     /// What every action says of the world that it runs in.
     fn payload(&self, command: &str) -> Value {
-        object! {
+        let mut payload = object! {
             "command": command,
             "baseCommit": self.base_commit.as_str(),
             "environment": self.environment.clone(),
@@ -22,7 +22,12 @@ impl Job {
                 "timeoutSeconds": self.timeout_seconds.0.to_string(),
                 "maxCorrections": self.max_corrections.0.to_string(),
             },
+        };
+        // Only where there are some, so that an action without them has the fingerprint that it always had.
+        if let (Value::Object(members), false) = (&mut payload, self.secrets.is_empty()) {
+            members.insert("secrets".to_owned(), self.secrets.clone().into());
         }
+        payload
     }
 
     fn action(&self, action: &str, command: &str, more: &[(&str, Value)]) -> Value {
@@ -125,10 +130,11 @@ mod tests {
             aiws::canonical::digest_of(&job.implement_action(plan)).unwrap()
         };
         let approved = print(&job(2), &plan);
-        let changes: [fn(&mut Job); 6] = [
+        let changes: [fn(&mut Job); 7] = [
             |job| job.agent.push('x'),
             |job| job.base_commit.push('x'),
             |job| job.environment.push("C".into()),
+            |job| job.secrets.push("C".into()),
             |job| job.timeout_seconds = U64(6),
             |job| job.max_corrections = U64(3),
             |job| job.task.push('x'),

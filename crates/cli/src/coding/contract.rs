@@ -53,6 +53,12 @@ pub struct Job {
     pub base_commit: String,
     /// Names of environment variables that agent and check may see, sorted.
     pub environment: Vec<String>,
+    /// Names of those among them whose values are masked in transcripts, sorted; others may look secret by their name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
+    /// The run that this one begins again, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<From>,
     /// How many corrections may follow the implementation.
     pub max_corrections: U64,
     /// What the whole run may cost, in units.
@@ -63,6 +69,16 @@ pub struct Job {
     pub started_by: ActorId,
     /// When, UTC milliseconds.
     pub started_at_ms: U64,
+}
+
+/// An earlier run, and what the agent is told of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct From {
+    /// The run.
+    pub run_id: RunId,
+    /// How it ended and what it had planned.
+    pub feedback: String,
 }
 
 /// What the person chose; the rest of a [`Job`] is derived.
@@ -76,6 +92,10 @@ pub struct Choices {
     pub check: String,
     /// Names that `--env` lets through.
     pub environment: Vec<String>,
+    /// Names among them whose values are masked.
+    pub secrets: Vec<String>,
+    /// The run that is begun again.
+    pub from: Option<From>,
     /// The correction bound.
     pub max_corrections: u32,
     /// The budget in units; the default is one unit for each run of the agent that the graph has, one to spare.
@@ -114,6 +134,16 @@ impl Job {
         check_text("--agent", &choices.agent, limits::COMMAND_BYTES)?;
         check_text("--check", &choices.check, limits::COMMAND_BYTES)?;
         check_names(&environment)?;
+        let mut secrets = choices.secrets;
+        secrets.sort_unstable();
+        secrets.dedup();
+        if let Some(name) = secrets.iter().find(|name| !environment.contains(name)) {
+            let name = crate::render::escape::line(name);
+            let message = format!(
+                "--secret {name}: expected a variable that --env lets through; give --env {name}, too"
+            );
+            return Err(Error::new(Code::Usage, message));
+        }
         let runs_of_the_agent = 2 + u64::from(choices.max_corrections);
         Ok(Self {
             format: FORMAT.to_owned(),
@@ -126,6 +156,8 @@ impl Job {
             repository: repository.to_owned(),
             base_commit: base_commit.to_owned(),
             environment,
+            secrets,
+            from: choices.from,
             max_corrections: U64(u64::from(choices.max_corrections)),
             budget: choices
                 .budget
@@ -175,6 +207,44 @@ impl Job {
             return Err(corrupt("is of another format"));
         }
         Ok(job)
+    }
+
+    /// Refuses a job that [`Job::new`] would not have made, as whoever sends one may have made it otherwise.
+    ///
+    /// # Errors
+    ///
+    /// `USAGE` where a member is out of its bounds.
+    pub fn check(&self) -> Result<(), Error> {
+        let name = self.run_id.as_str().strip_prefix("r-").unwrap_or_default();
+        let small = |number: U64, most: u64| (number.0 <= most).then_some(number.0);
+        let corrections = small(self.max_corrections, u64::from(limits::MAX_CORRECTIONS));
+        let seconds = small(self.timeout_seconds, limits::TIMEOUT_SECONDS);
+        let feedback = self.from.as_ref().map_or(0, |from| from.feedback.len());
+        let odd = || Error::new(Code::Usage, "expected a job as praxis code makes it");
+        if name.is_empty() || self.budget.is_zero() || feedback > limits::TASK_BYTES {
+            return Err(odd());
+        }
+        let choices = Choices {
+            task: self.task.clone(),
+            agent: self.agent.clone(),
+            check: self.check.clone(),
+            environment: self.environment.clone(),
+            secrets: self.secrets.clone(),
+            from: self.from.clone(),
+            max_corrections: corrections
+                .and_then(|n| u32::try_from(n).ok())
+                .ok_or_else(odd)?,
+            budget: Some(self.budget),
+            timeout_seconds: seconds.filter(|seconds| *seconds > 0).ok_or_else(odd)?,
+        };
+        let origin = Origin {
+            started_by: self.started_by.clone(),
+            started_at_ms: self.started_at_ms.0,
+            name: name.to_owned(),
+        };
+        let same = Self::new(choices, &self.repository, &self.base_commit, origin)? == *self;
+        let read = Self::from_bytes(&self.bytes()?).is_ok();
+        (same && read).then_some(()).ok_or_else(odd)
     }
 
     /// Digest and size of the job that a contract's id names; none for a mission that is no coding run.

@@ -34,21 +34,13 @@ use super::tries::Tries;
 use super::workspace::Workspace;
 use crate::limits::AGENT_STARTS;
 
-/// Which runs an engine drives.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Driven {
-    /// None: it was opened to record something.
-    None,
-    /// All coding runs of the store but these.
-    AllBut(BTreeSet<RunId>),
-    /// This run.
-    One(RunId),
-}
-
 /// The coding workflow as a program of the engine.
 pub struct Coding {
     store: PathBuf,
-    driven: Driven,
+    /// The runs that go on in this engine.
+    driven: Mutex<BTreeSet<RunId>>,
+    /// What agents and checks of a run find in their environment, where it was handed in with the run.
+    lent: Mutex<BTreeMap<RunId, BTreeMap<String, String>>>,
     artifacts: Arc<dyn ArtifactProvider>,
     jobs: Mutex<BTreeMap<MissionId, Arc<Job>>>,
     /// What kept a tree from being built; whoever drives the runs stops then.
@@ -60,16 +52,30 @@ pub struct Coding {
 impl Coding {
     /// The program over a store directory and its artifacts.
     #[must_use]
-    pub fn new(store: PathBuf, artifacts: Arc<dyn ArtifactProvider>, driven: Driven) -> Self {
+    pub fn new(store: PathBuf, artifacts: Arc<dyn ArtifactProvider>) -> Self {
         let (trouble, stopping) = (watch::Sender::new(None), watch::Sender::new(false));
         Self {
             store,
-            driven,
+            driven: Mutex::default(),
+            lent: Mutex::default(),
             artifacts,
             jobs: Mutex::default(),
             trouble,
             stopping,
         }
+    }
+
+    /// Lets a run go on in this engine from now on, with these variables for its agents and checks. Values are kept in
+    /// memory alone.
+    pub fn drive(&self, run: &RunId, environment: BTreeMap<String, String>) {
+        locked(&self.lent).insert(run.clone(), environment);
+        locked(&self.driven).insert(run.clone());
+    }
+
+    /// The variables that were handed in with a run.
+    #[must_use]
+    pub fn environment(&self, run: &RunId) -> BTreeMap<String, String> {
+        locked(&self.lent).get(run).cloned().unwrap_or_default()
     }
 
     /// Waits until something kept a tree from being built.
@@ -104,7 +110,7 @@ impl Coding {
     ///
     /// As [`Job::load`].
     pub fn job(&self, state: &RunState) -> Result<Arc<Job>, Error> {
-        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut jobs = locked(&self.jobs);
         if let Some(job) = jobs.get(&state.subject.mission_id) {
             return Ok(Arc::clone(job));
         }
@@ -122,24 +128,22 @@ impl Coding {
     /// The job of a mission that was asked about before; the engine always plans an effect before it has it.
     #[must_use]
     pub fn known(&self, mission: &MissionId) -> Option<Arc<Job>> {
-        self.jobs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(mission)
-            .cloned()
+        locked(&self.jobs).get(mission).cloned()
     }
+}
+
+/// What a panic left behind is still whole: nothing here is changed in two steps.
+fn locked<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Program for Coding {
     fn drives(&self, run: &RunState) -> bool {
-        let wanted = match &self.driven {
-            Driven::None => false,
-            Driven::AllBut(skipped) => {
-                let run = run.subject.run_id.as_ref();
-                run.is_none_or(|run| !skipped.contains(run))
-            }
-            Driven::One(wanted) => run.subject.run_id.as_ref() == Some(wanted),
-        };
+        let wanted = run
+            .subject
+            .run_id
+            .as_ref()
+            .is_some_and(|run| locked(&self.driven).contains(run));
         wanted && Job::named_in(&run.contract).is_some()
     }
 

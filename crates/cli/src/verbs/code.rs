@@ -2,19 +2,25 @@
 //! Invariant: everything that can be refused is refused before the store has a mission.
 //! Called by `verbs::run`.
 
+use std::path::PathBuf;
+
 use aiws::decimal::Dec;
 use aiws::error::{Code, Error};
-use praxis_model::stream::Subject;
+use aiws::json::Value;
 
 use super::{Call, block_on, say_outcome};
+use crate::answer::View;
 use crate::args::Code as Args;
-use crate::coding::contract::{Choices, Job, Origin};
-use crate::coding::program::Driven;
+use crate::coding::contract::{Choices, From, Job, Origin};
 use crate::coding::source::Source;
 use crate::exit::Exit;
-use crate::runner::{Asking, drive, unset};
-use crate::session::{Session, login, named, now_ms, random_name};
-use crate::store;
+use crate::follow::Asking;
+use crate::limits::{DEFAULT_CORRECTIONS, DEFAULT_TIMEOUT_SECONDS, TASK_BYTES};
+use crate::office::environment_of;
+use crate::request::Request;
+use crate::runner::drive;
+use crate::session::{login, named, now_ms, random_name};
+use crate::{seat, store};
 
 /// Runs it.
 ///
@@ -22,17 +28,25 @@ use crate::store;
 ///
 /// What was refused before the run began; afterwards the exit says how the run stands.
 pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
-    let in_advance = args
-        .approve_as
-        .as_deref()
-        .map(|name| named("--approve-as", name))
-        .transpose()?;
+    if let Some(name) = &args.approve_as {
+        named("--approve-as", name)?;
+    }
     let asking = Asking {
-        in_advance,
+        in_advance: args.approve_as.clone(),
         no_wait: args.no_wait,
         json: call.json,
     };
-    let source = Source::open(&args.repo)?;
+    let earlier = args
+        .from
+        .as_deref()
+        .map(|run| Earlier::read(call, run))
+        .transpose()?;
+    let repo = match (&args.repo, &earlier) {
+        (Some(repo), _) => repo.clone(),
+        (None, Some(earlier)) => PathBuf::from(&earlier.job.repository),
+        (None, None) => return Err(Error::new(Code::Usage, "expected --repo PATH")),
+    };
+    let source = Source::open(&repo)?;
     source.require_outside(&call.store)?;
     source.require_room()?;
     let repository = source.root.to_str().ok_or_else(|| {
@@ -41,41 +55,125 @@ pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
             format!("the path {} is not UTF-8", source.root.display()),
         )
     })?;
-    let choices = Choices {
-        task: args.task,
-        agent: args.agent,
-        check: args.check,
-        environment: args.env,
-        max_corrections: args.max_corrections,
-        budget: args.budget.map(Dec::from_u64),
-        timeout_seconds: args.timeout,
-    };
     let origin = Origin {
         started_by: login()?,
         started_at_ms: now_ms(),
         name: random_name()?,
     };
-    let job = Job::new(choices, repository, &source.base, origin)?;
-    if let Some(name) = unset(&job) {
+    let job = Job::new(choices(args, earlier)?, repository, &source.base, origin)?;
+    let environment = environment_of(&job.environment);
+    if let Some(name) = job
+        .environment
+        .iter()
+        .find(|name| !environment.contains_key(name.as_str()))
+    {
         let message = format!(
             "--env {name}: not set here; set it: export {name}=..., or leave the option out"
         );
         return Err(Error::new(Code::Usage, message));
     }
     store::create_if_missing(&call.store)?;
-    let outcome = block_on(async {
-        let session = Session::open(&call.store, Driven::One(job.run_id.clone())).await?;
-        session.coding.workspace(&job).prepare(&source.root)?;
-        session.start(&job).await?;
-        if !call.json {
-            crate::render::say(&format!(
-                "run {}: {}",
-                job.run_id,
-                crate::render::escape::line(job.task.lines().next().unwrap_or_default())
-            ));
-        }
-        let subject = Subject::run(job.mission_id.clone(), job.run_id.clone());
-        Ok(drive(&session, &[subject], asking).await)
-    })?;
+    if !call.json {
+        crate::render::say(&format!(
+            "run {}: {}",
+            job.run_id,
+            crate::render::escape::line(job.task.lines().next().unwrap_or_default())
+        ));
+    }
+    let again = Request::Resume {
+        run: Some(job.run_id.to_string()),
+        environment: environment.clone(),
+    };
+    let start = Request::Start { job, environment };
+    let outcome = block_on(drive(&call.store, start, again, &asking))?;
     say_outcome(call, &outcome)
+}
+
+/// What was typed, over what the earlier run had.
+fn choices(args: Args, earlier: Option<Earlier>) -> Result<Choices, Error> {
+    let missing = |option: &str| {
+        let message = format!("expected {option}; praxis code --help says more");
+        Error::new(Code::Usage, message)
+    };
+    let old = earlier.as_ref().map(|earlier| &earlier.job);
+    let typed = |typed: Option<String>, old: Option<&String>, option: &str| {
+        typed
+            .or_else(|| old.cloned())
+            .ok_or_else(|| missing(option))
+    };
+    let one_of = |typed: Vec<String>, old: Option<&Vec<String>>| match typed.is_empty() {
+        true => old.cloned().unwrap_or_default(),
+        false => typed,
+    };
+    Ok(Choices {
+        task: typed(args.task, old.map(|job| &job.task), "--task TEXT")?,
+        agent: typed(args.agent, old.map(|job| &job.agent), "--agent CMD")?,
+        check: typed(args.check, old.map(|job| &job.check), "--check CMD")?,
+        environment: one_of(args.env, old.map(|job| &job.environment)),
+        secrets: one_of(args.secret, old.map(|job| &job.secrets)),
+        max_corrections: args
+            .max_corrections
+            .or_else(|| old.map(Job::corrections))
+            .unwrap_or(DEFAULT_CORRECTIONS),
+        budget: args
+            .budget
+            .map(Dec::from_u64)
+            .or_else(|| old.map(|job| job.budget)),
+        timeout_seconds: args
+            .timeout
+            .or_else(|| old.map(|job| job.timeout_seconds.0))
+            .unwrap_or(DEFAULT_TIMEOUT_SECONDS),
+        from: earlier.map(|earlier| earlier.from),
+    })
+}
+
+/// A run that is begun again.
+struct Earlier {
+    job: Job,
+    from: From,
+}
+
+impl Earlier {
+    /// Reads it from the store, with what the agent is told of it.
+    fn read(call: &Call, run: &str) -> Result<Self, Error> {
+        let request = Request::Show {
+            run: Some(run.to_owned()),
+        };
+        let page = block_on(seat::ask(&call.store, request, View::PROGRAM))?.value;
+        let unread = || {
+            Error::new(
+                Code::NotFound,
+                format!("expected {run} to be a coding run, found another kind"),
+            )
+        };
+        let job = page.get("job").ok_or_else(unread)?;
+        let job: Job = aiws::canonical::from_value(job)?;
+        let text = |name: &str| page.get(name).and_then(Value::as_str);
+        let mut feedback = format!(
+            "The earlier run {} of this task ended: {}.\n",
+            job.run_id,
+            text("standing").unwrap_or_default()
+        );
+        if let Some(cause) = text("cause") {
+            feedback.push_str(&format!("{cause}\n"));
+        }
+        if let Some(plan) = text("plan") {
+            feedback.push_str(&format!("\nIts plan was:\n\n{plan}\n"));
+        }
+        let from = From {
+            run_id: job.run_id.clone(),
+            feedback: clipped(feedback),
+        };
+        Ok(Self { job, from })
+    }
+}
+
+/// At most as many bytes as a task has, at a character's border.
+fn clipped(mut text: String) -> String {
+    let mut end = text.len().min(TASK_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text
 }

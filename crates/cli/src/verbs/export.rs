@@ -10,12 +10,15 @@ use std::path::{Path, PathBuf};
 use aiws::error::{Code, Error};
 use praxis_journal::Journal;
 
-use super::{Call, print, shown_path};
+use super::{Call, ask, block_on, shown_path};
+use crate::answer::{Answer, View};
 use crate::args::Export as Args;
 use crate::exit::Exit;
 use crate::render::json;
+use crate::request::Request;
+use crate::seat;
 use crate::session::random_name;
-use crate::store::{of_store, open_for_reading};
+use crate::store::open_for_reading;
 
 /// Runs it.
 ///
@@ -24,27 +27,70 @@ use crate::store::{of_store, open_for_reading};
 /// `USAGE` for a name that is taken or lies in no directory; `EXPORT_FAILED` when it cannot be written; a store code
 /// when the log cannot be read or is damaged.
 pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
-    let journal = open_for_reading(&call.store)?;
-    if args.file == Path::new("-") {
-        let out = BufWriter::new(io::stdout().lock());
-        write(call, &journal, Path::new("the standard output"), out)?;
-        return Ok(Exit::Done);
+    if args.file != Path::new("-") {
+        // Where it is depends on where this was typed, not on where the engine was.
+        let file = std::path::absolute(&args.file).map_err(|error| failed(&args.file, &error))?;
+        return ask(call, export_to(&file)?);
     }
-    let count = write_file(call, &journal, &args.file)?;
-    let path = shown_path(&args.file);
-    if call.json {
-        let members = aiws::object! { "file": path, "events": count.to_string() };
-        print(&json::object("export", members).to_string())?;
-    } else {
-        print(&format!(
-            "{count} events in {path}\nnext\n  python3 journal-format/verify.py {path}"
-        ))?;
+    match open_for_reading(&call.store) {
+        Ok(journal) => {
+            let out = BufWriter::new(io::stdout().lock());
+            write(&journal, Path::new("the standard output"), out)?;
+        }
+        Err(error) if error.code() == Code::StoreLocked => through_a_file(call)?,
+        Err(error) => return Err(error),
     }
     Ok(Exit::Done)
 }
 
+/// Has the engine that has the store write a file, and passes that on.
+fn through_a_file(call: &Call) -> Result<(), Error> {
+    let file = std::env::temp_dir().join(format!("praxis-export-{}", random_name()?));
+    block_on(seat::ask(&call.store, export_to(&file)?, View::PROGRAM))?;
+    let passed = File::open(&file).and_then(|mut export| {
+        // It was made for this alone.
+        fs::remove_file(&file)?;
+        let mut out = io::stdout().lock();
+        io::copy(&mut export, &mut out)?;
+        out.flush()
+    });
+    match passed {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        passed => passed.map_err(|error| failed(Path::new("the standard output"), &error)),
+    }
+}
+
+fn export_to(file: &Path) -> Result<Request, Error> {
+    let path = file.to_str().ok_or_else(|| {
+        let message = format!("the path {} is not UTF-8; name another", shown_path(file));
+        Error::new(Code::Usage, message)
+    })?;
+    Ok(Request::Export {
+        file: path.to_owned(),
+    })
+}
+
+/// Writes all events into a new file.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn answer(journal: &Journal, file: &Path, view: View) -> Result<Answer, Error> {
+    if !file.is_absolute() {
+        let message = format!("expected an absolute path, found {}", shown_path(file));
+        return Err(Error::new(Code::Usage, message));
+    }
+    let count = write_file(journal, file)?;
+    let path = shown_path(file);
+    let members = aiws::object! { "file": path.as_str(), "events": count.to_string() };
+    let value = json::object("export", members);
+    Ok(Answer::done(value, view, |_| {
+        format!("{count} events in {path}\nnext\n  python3 journal-format/verify.py {path}\n")
+    }))
+}
+
 /// Writes under a name of its own beside the file, which gets its name once it is whole and durable.
-fn write_file(call: &Call, journal: &Journal, file: &Path) -> Result<u64, Error> {
+fn write_file(journal: &Journal, file: &Path) -> Result<u64, Error> {
     let unfinished = beside(file)?;
     let mut options = File::options();
     let out = options
@@ -53,7 +99,7 @@ fn write_file(call: &Call, journal: &Journal, file: &Path) -> Result<u64, Error>
         .mode(0o600)
         .open(&unfinished)
         .map_err(|error| failed(file, &error))?;
-    let written = write(call, journal, file, BufWriter::new(out)).and_then(|(count, out)| {
+    let written = write(journal, file, BufWriter::new(out)).and_then(|(count, out)| {
         out.get_ref()
             .sync_all()
             .and_then(|()| fs::hard_link(&unfinished, file))
@@ -127,17 +173,12 @@ impl<W> Out<W> {
 }
 
 /// Writes the events; a failing output is `EXPORT_FAILED`, a failing store keeps its own code.
-fn write<W: Write>(
-    call: &Call,
-    journal: &Journal,
-    file: &Path,
-    inner: W,
-) -> Result<(u64, W), Error> {
+fn write<W: Write>(journal: &Journal, file: &Path, inner: W) -> Result<(u64, W), Error> {
     let mut out = Out { inner, error: None };
     match (journal.export(&mut out), out.error) {
         (Ok(trailer), _) => Ok((trailer.count.0, out.inner)),
         (Err(_), Some(error)) => Err(failed(file, &error)),
-        (Err(error), None) => Err(of_store(&call.store, &error)),
+        (Err(error), None) => Err(Error::new(error.code(), error.to_string())),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `praxis log`: the events of the store, in log order.
 //! Invariant: one line per event, nothing left out but what was asked to be.
-//! Called by `verbs::run`.
+//! Called by `office::look`.
 
 use std::collections::BTreeMap;
 
@@ -10,42 +10,35 @@ use aiws::json::Value;
 use praxis_journal_format::Sealed;
 use praxis_model::command::Body;
 
-use super::{Call, print};
-use crate::args::Log as Args;
-use crate::exit::Exit;
+use crate::answer::{Answer, View};
 use crate::render::text::utc;
 use crate::render::{escape, json};
 use crate::store::Reader;
 
-/// Runs it.
+/// The events.
 ///
 /// # Errors
 ///
 /// `RUN_NOT_FOUND`, `RUN_AMBIGUOUS`, or a store code.
-pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
-    let reader = Reader::open(&call.store)?;
-    let only = args
-        .run
-        .as_deref()
-        .map(|run| reader.find(Some(run)))
-        .transpose()?;
+pub fn answer(reader: &Reader, named: Option<&str>, view: View) -> Result<Answer, Error> {
+    let only = named.map(|run| reader.find(Some(run))).transpose()?;
     let (mut lines, mut events) = (Vec::new(), Vec::new());
     let mut recipients = Recipients::new();
     let read = reader.journal.scan(1, |sequence, sealed| {
         let subject = &sealed.event.subject;
         remember(&mut recipients, &sealed);
         let wanted = only.as_ref().is_none_or(|only| only == subject);
-        if wanted && call.json {
-            events.push(value(sequence, &sealed, &recipients));
-        } else if wanted {
-            lines.push(line(sequence, &sealed, &recipients));
+        if wanted {
+            match view.style {
+                None => events.push(value(sequence, &sealed, &recipients)),
+                Some(_) => lines.push(line(sequence, &sealed, &recipients)),
+            }
         }
         true
     });
-    read.map_err(|error| crate::store::of_store(&call.store, &error))?;
-    if call.json {
-        print(&json::object("log", aiws::object! { "events": events }).to_string())?;
-    } else {
+    read.map_err(|error| crate::store::of_store(&reader.path, &error))?;
+    let value = json::object("log", aiws::object! { "events": events });
+    Ok(Answer::done(value, view, |_| {
         lines.insert(
             0,
             format!(
@@ -53,9 +46,8 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
                 "seq", "time", "run", "event", "by"
             ),
         );
-        print(&lines.join("\n"))?;
-    }
-    Ok(Exit::Done)
+        lines.join("\n")
+    }))
 }
 
 /// Which node a delivery is for, from the boundary that made it.

@@ -2,15 +2,18 @@
 //! Invariant: a verb that fails returns the error; it is said in one place, with its code and what to do.
 //! Called by `main`.
 
+pub mod attach;
 mod code;
+mod decide;
 mod explain;
-mod export;
-mod log;
+pub mod export;
+pub mod log;
 mod reconcile;
 mod resume;
-mod show;
-mod unknown;
-mod verify;
+mod serve;
+pub mod show;
+pub mod unknown;
+pub mod verify;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -18,14 +21,14 @@ use std::path::{Path, PathBuf};
 use aiws::error::{Code, Error, Stage};
 use aiws::json::Value;
 
+use crate::answer::{Answer, View};
 use crate::args::{Cli, Verb};
 use crate::exit::Exit;
+use crate::prompt;
 use crate::render::json;
-use crate::render::page::Page;
-use crate::render::say;
-use crate::render::text::{self, Style};
+use crate::request::{Given, Request};
 use crate::runner::Outcome;
-use crate::store;
+use crate::{seat, store};
 
 /// What every verb knows.
 #[derive(Clone, Debug)]
@@ -53,14 +56,77 @@ pub fn run(cli: Cli) -> Result<Exit, Error> {
     match cli.verb {
         Verb::Code(args) => code::run(&call, args),
         Verb::Resume(args) => resume::run(&call, args),
-        Verb::Show(args) => show::run(&call, &args),
-        Verb::Log(args) => log::run(&call, &args),
-        Verb::Unknown(args) => unknown::run(&call, &args),
+        Verb::Serve(args) => serve::run(&call, args),
+        Verb::List(_) => ask(&call, Request::List {}),
+        Verb::Inbox(_) => ask(&call, Request::Inbox {}),
+        Verb::Holds(_) => ask(&call, Request::Holds {}),
+        Verb::Show(args) => ask(&call, Request::Show { run: args.run }),
+        Verb::Log(args) => ask(&call, Request::Log { run: args.run }),
+        Verb::Unknown(args) => ask(&call, Request::Unknown { run: args.run }),
+        Verb::Diff(args) => ask(&call, Request::Diff { run: args.run }),
+        Verb::Report(args) => ask(&call, Request::Report { run: args.run }),
+        Verb::Attach(args) => attach::run(&call, &args),
+        Verb::Approve(args) => decide::approve(&call, &args),
+        Verb::Deny(args) => decide::deny(&call, &args),
+        Verb::Recheck(args) => {
+            let (hold, reason) = (args.hold, args.reason);
+            ask(&call, Request::Recheck { hold, reason })
+        }
+        Verb::Pause(args) => {
+            let (run, reason) = (args.run, args.reason);
+            ask(&call, Request::Pause { run, reason })
+        }
+        Verb::Continue(args) => {
+            let (run, reason) = (args.run, args.reason);
+            ask(&call, Request::Continue { run, reason })
+        }
+        Verb::Cancel(args) => {
+            let (run, reason) = (args.run, args.reason);
+            ask(&call, Request::Cancel { run, reason })
+        }
         Verb::Reconcile(args) => reconcile::run(&call, &args),
         Verb::Verify(_) => verify::run(&call),
         Verb::Export(args) => export::run(&call, &args),
         Verb::Explain(args) => explain::run(&args, call.json),
     }
+}
+
+/// Asks the store, and says the answer.
+fn ask(call: &Call, request: Request) -> Result<Exit, Error> {
+    let view = View::of_output(call.json);
+    let answer = block_on(seat::ask(&call.store, request, view))?;
+    say(call, &answer)
+}
+
+/// Says an answer: in JSON, or as the text that was made for this output.
+fn say(call: &Call, answer: &Answer) -> Result<Exit, Error> {
+    match call.json {
+        true => print(&answer.value.to_string())?,
+        false if answer.text.is_empty() => {}
+        false => print(&answer.text)?,
+    }
+    Ok(answer.exit)
+}
+
+/// How a decision is given that a question at the terminal confirms: by the answer, or by the verb alone where nobody
+/// can be asked; none where the person says no.
+fn confirmed(call: &Call, question: &str) -> Result<Option<Given>, Error> {
+    if call.json || !prompt::at_terminal() {
+        return Ok(Some(Given::ByVerb));
+    }
+    let mut terminal = std::io::stderr();
+    let answer = prompt::ask(question, &mut std::io::stdin().lock(), &mut terminal);
+    let answer = answer.map_err(|error| {
+        Error::new(
+            Code::TerminalNeeded,
+            format!("the terminal did not answer: {error}"),
+        )
+    })?;
+    if answer == prompt::Answer::Yes {
+        return Ok(Some(Given::AtTerminal));
+    }
+    crate::render::say("Nothing is recorded.");
+    Ok(None)
 }
 
 /// Says an error: what it is, its code, and what to do about it.
@@ -81,18 +147,18 @@ pub fn say_error(error: &Error, json: bool) {
     let rule = guard
         .map(|id| format!("this does not hold ({id}): "))
         .unwrap_or_default();
-    say(&format!(
+    crate::render::say(&format!(
         "praxis: {}: {rule}{}{place}",
         error.code(),
         crate::render::escape::block(&error.message)
     ));
     let mend = error.details.get("mend").and_then(Value::as_str);
     match mend {
-        Some(mend) => say(&format!("  try: {mend}")),
-        None => say(&format!("  {}", error.code().remedy())),
+        Some(mend) => crate::render::say(&format!("  try: {mend}")),
+        None => crate::render::say(&format!("  {}", error.code().remedy())),
     }
     if error.code().stage() != Stage::Usage {
-        say(&format!("  more: praxis explain {}", error.code()));
+        crate::render::say(&format!("  more: praxis explain {}", error.code()));
     }
 }
 
@@ -133,30 +199,47 @@ fn block_on<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error>
 
 /// Shows how driven runs ended, and returns the exit.
 fn say_outcome(call: &Call, outcome: &Outcome) -> Result<Exit, Error> {
+    let (view, mut exit, mut error) = (
+        View::of_output(call.json),
+        outcome.exit,
+        outcome.error.clone(),
+    );
+    let mut pages = Vec::new();
+    for run in &outcome.runs {
+        let request = Request::Show {
+            run: Some(run.clone()),
+        };
+        match block_on(seat::ask(&call.store, request, view)) {
+            Ok(answer) => pages.push(answer),
+            Err(found) => {
+                exit = exit.worse(Exit::after_start(found.code()));
+                error = error.or(Some(found));
+            }
+        }
+    }
+    for page in &pages {
+        let own = page.value.get("exit").and_then(Value::as_int);
+        exit = exit.worse(own.and_then(Exit::from_number).unwrap_or(Exit::Internal));
+    }
     if call.json {
-        let pages: Vec<Value> = outcome.pages.iter().map(json::page).collect();
         let members = aiws::object! {
-            "runs": pages,
-            "error": outcome.error.as_ref().map(Error::to_value),
-            "exit": outcome.exit as i32,
+            "runs": pages.into_iter().map(|page| page.value).collect::<Vec<Value>>(),
+            "error": error.as_ref().map(Error::to_value),
+            "exit": exit as i32,
         };
         print(&json::object("runs", members).to_string())?;
-        return Ok(outcome.exit);
+        return Ok(exit);
     }
-    for page in &outcome.pages {
-        say_page(page)?;
+    for page in &pages {
+        print(&page.text)?;
     }
-    if let Some(error) = &outcome.error {
+    if let Some(error) = &error {
         say_error(error, false);
     }
-    Ok(outcome.exit)
+    Ok(exit)
 }
 
-fn say_page(page: &Page) -> Result<(), Error> {
-    print(&text::page(page, Style::of(&std::io::stdout())))
-}
-
-/// The last lines of a run's failing check or transcript, if there are any.
+/// A path as it is shown.
 fn shown_path(path: &Path) -> String {
     crate::render::escape::line(&path.display().to_string())
 }

@@ -1,15 +1,14 @@
 //! `praxis show`: the page that people live on.
 //! Invariant: reads the store without changing it, whatever state it is in.
-//! Called by `verbs::run`.
+//! Called by `office::look`.
 
 use aiws::error::Error;
 use praxis_model::run::NodeStatus;
+use praxis_model::stream::Subject;
 
-use super::{Call, print};
-use crate::args::Show as Args;
+use crate::answer::{Answer, View};
 use crate::coding::outcome::{CHECK_FILE, TRANSCRIPT_FILE, named};
 use crate::coding::pending::manifest_of;
-use crate::exit::Exit;
 use crate::limits::TAIL_LINES;
 use crate::render::page::{Page, Standing};
 use crate::render::text::{self, Style};
@@ -17,28 +16,46 @@ use crate::render::{escape, json};
 use crate::session::now_ms;
 use crate::store::{Reader, Run};
 
-/// Runs it.
+/// The page of a run, and what else the store has to say.
 ///
 /// # Errors
 ///
 /// `RUN_NOT_FOUND`, `RUN_AMBIGUOUS`, or a store code.
-pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
-    let reader = Reader::open(&call.store)?;
-    let subject = reader.find(args.run.as_deref())?;
+pub fn answer(reader: &Reader, named: Option<&str>, view: View) -> Result<Answer, Error> {
+    let subject = reader.find(named)?;
     let run = reader.load(&subject)?;
     let page = reader.page(&run, now_ms());
-    let failing = failing_step(&reader, &run, &page);
-    if call.json {
-        let mut value = json::page(&page);
-        if let (aiws::json::Value::Object(members), Some((node, lines))) = (&mut value, &failing) {
+    let failing = failing_step(reader, &run, &page);
+    let mut value = json::page(&page);
+    if let aiws::json::Value::Object(members) = &mut value {
+        if let Some((node, lines)) = &failing {
             let step = aiws::object! { "node": node.as_str(), "lines": lines.clone() };
             members.insert("failingStep".to_owned(), step);
         }
-        print(&value.to_string())?;
-        return Ok(Exit::Done);
+        members.insert("job".to_owned(), aiws::canonical::to_value(&run.job)?);
+        members.insert("plan".to_owned(), reader.plan(&run).into());
     }
-    let style = Style::of(&std::io::stdout());
-    let mut shown = text::page(&page, style);
+    let others = reader.runs()?.len() - 1;
+    let begun = reader.begun();
+    Ok(Answer::done(value, view, |style| {
+        shown(
+            &page,
+            failing,
+            others * usize::from(named.is_none()),
+            &begun,
+            style,
+        )
+    }))
+}
+
+fn shown(
+    page: &Page,
+    failing: Option<(String, Vec<String>)>,
+    others: usize,
+    begun: &[Subject],
+    style: Style,
+) -> String {
+    let mut shown = text::page(page, style);
     if let Some((node, lines)) = failing {
         shown.push_str(&format!("\nlast output of {node}\n"));
         for line in lines {
@@ -48,22 +65,25 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
             ));
         }
     }
-    let others = reader.runs()?.len() - 1;
-    if others > 0 && args.run.is_none() {
+    if others > 0 {
         let noun = if others == 1 { "run" } else { "runs" };
         shown.push_str(&format!(
-            "\nThe store has {others} earlier {noun}: praxis log shows them.\n"
+            "\nThe store has {others} earlier {noun}: {} list shows them.\n",
+            crate::render::program()
         ));
     }
-    for begun in reader.begun() {
-        let run = begun.run_id.map(|run| run.to_string()).unwrap_or_default();
+    for begun in begun {
+        let run = begun
+            .run_id
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         shown.push_str(&format!(
             "\nRun {run} was begun and not admitted: {} resume {run}\n",
             crate::render::program()
         ));
     }
-    print(&shown)?;
-    Ok(Exit::Done)
+    shown
 }
 
 /// The last step that went wrong in a run that is not accepted, with the end of its output.

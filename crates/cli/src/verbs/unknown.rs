@@ -1,6 +1,6 @@
 //! `praxis unknown`: agent runs whose outcome nobody knows, with what there is to look at and the choices.
 //! Invariant: shows and decides nothing; what it reads of an agent's tree changes nothing there.
-//! Called by `verbs::run`.
+//! Called by `office::look`.
 
 use aiws::error::Error;
 use aiws::json::Value;
@@ -8,8 +8,8 @@ use aiws::record::Attempt;
 use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
 
-use super::{Call, print, shown_path};
-use crate::args::Unknown as Args;
+use super::shown_path;
+use crate::answer::{Answer, View};
 use crate::coding::attempt::AttemptFiles;
 use crate::coding::workspace::Workspace;
 use crate::exit::Exit;
@@ -17,7 +17,7 @@ use crate::limits::{LISTED_FILES, TAIL_LINES};
 use crate::render::page::short;
 use crate::render::rows::is_uncertain;
 use crate::render::{escape, json};
-use crate::store::{Reader, orphaned};
+use crate::store::Reader;
 
 /// An uncertain attempt with what there is to look at.
 struct Finding {
@@ -31,22 +31,21 @@ struct Finding {
     why: Option<String>,
 }
 
-/// Runs it.
+/// The uncertain attempts, each with what there is to look at.
 ///
 /// # Errors
 ///
 /// `RUN_NOT_FOUND`, `RUN_AMBIGUOUS`, or a store code.
-pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
-    let reader = Reader::open(&call.store)?;
-    let subjects = match &args.run {
+pub fn answer(reader: &Reader, named: Option<&str>, view: View) -> Result<Answer, Error> {
+    let subjects = match named {
         Some(named) => vec![reader.find(Some(named))?],
         None => reader.runs()?,
     };
     let (mut findings, mut unreadable) = (Vec::new(), Vec::new());
     for subject in subjects {
         let state = match reader.state(&subject) {
-            Ok((state, _)) => orphaned(&state),
-            Err(error) if args.run.is_some() => return Err(error),
+            Ok((state, _)) => reader.left(&state),
+            Err(error) if named.is_some() => return Err(error),
             Err(error) => {
                 unreadable.push((subject, error));
                 continue;
@@ -57,32 +56,29 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
             .values()
             .filter(|attempt| is_uncertain(&state, attempt))
         {
-            findings.push(look(&reader, &subject, &state, attempt));
+            findings.push(look(reader, &subject, &state, attempt));
         }
     }
     let exit = unreadable.iter().fold(Exit::Done, |exit, (_, error)| {
         exit.worse(Exit::of(error.code()))
     });
-    if call.json {
-        let attempts: Vec<Value> = findings.iter().map(value).collect();
-        let errors: Vec<Value> = unreadable
+    let attempts: Vec<Value> = findings.iter().map(value).collect();
+    let errors: Vec<Value> = unreadable
+        .iter()
+        .map(|(_, error)| error.to_value())
+        .collect();
+    let members = aiws::object! { "attempts": attempts, "unreadable": errors };
+    let answer = Answer::done(json::object("unknown", members), view, |_| {
+        if findings.is_empty() && unreadable.is_empty() {
+            return "No outcome is unknown.\n".to_owned();
+        }
+        let cannot = unreadable
             .iter()
-            .map(|(_, error)| error.to_value())
-            .collect();
-        let members = aiws::object! { "attempts": attempts, "unreadable": errors };
-        print(&json::object("unknown", members).to_string())?;
-        return Ok(exit);
-    }
-    for (_, error) in &unreadable {
-        super::say_error(error, false);
-    }
-    if findings.is_empty() && unreadable.is_empty() {
-        print("No outcome is unknown.")?;
-    } else if !findings.is_empty() {
-        let pages: Vec<String> = findings.iter().map(page).collect();
-        print(&pages.join("\n"))?;
-    }
-    Ok(exit)
+            .map(|(_, error)| format!("cannot be read: {error}\n"));
+        let pages = findings.iter().map(page);
+        pages.chain(cannot).collect::<Vec<String>>().join("\n")
+    });
+    Ok(answer.with_exit(exit))
 }
 
 /// What there is to look at. A job that cannot be read only leaves out what changed in the tree: settling goes on.

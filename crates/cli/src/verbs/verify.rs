@@ -4,21 +4,26 @@
 
 use std::io::{IsTerminal, Write};
 
-use aiws::error::Error;
+use aiws::error::{Code, Error};
 use aiws::json::Value;
+use praxis_journal::Journal;
+use praxis_journal::verify::VerifyReport;
 
-use super::{Call, print};
+use super::{Call, block_on, say};
+use crate::answer::{Answer, View};
 use crate::exit::Exit;
 use crate::render::{escape, json};
-use crate::store::{of_store, open_for_verifying};
+use crate::request::Request;
+use crate::seat;
+use crate::store::open_for_verifying;
 
-/// Runs it.
+/// Runs it: a damaged store is read on, too.
 ///
 /// # Errors
 ///
 /// A store code when the log cannot be read at all.
 pub fn run(call: &Call) -> Result<Exit, Error> {
-    let journal = open_for_verifying(&call.store)?;
+    let view = View::of_output(call.json);
     let terminal = std::io::stderr().is_terminal() && !call.json;
     let mut progress = |at: u64, end: u64| {
         if terminal && (at == end || at.is_multiple_of(1_000)) {
@@ -26,15 +31,38 @@ pub fn run(call: &Call) -> Result<Exit, Error> {
             let _ = write!(std::io::stderr(), "\rverify: {at} of {end} events");
         }
     };
+    let answer = match open_for_verifying(&call.store) {
+        Ok(journal) => {
+            let answer = answer(&journal, &mut progress, view)?;
+            if terminal {
+                crate::render::say("");
+            }
+            answer
+        }
+        Err(error) if error.code() == Code::StoreLocked => {
+            block_on(seat::ask(&call.store, Request::Verify {}, view))?
+        }
+        Err(error) => return Err(error),
+    };
+    say(call, &answer)
+}
+
+/// Every event, chain and projection of an open journal.
+///
+/// # Errors
+///
+/// A store code when the log cannot be read at all.
+pub fn answer(
+    journal: &Journal,
+    progress: &mut dyn FnMut(u64, u64),
+    view: View,
+) -> Result<Answer, Error> {
     let report = journal
-        .verify(&mut progress)
-        .map_err(|error| of_store(&call.store, &error))?;
-    if terminal {
-        crate::render::say("");
-    }
+        .verify(progress)
+        .map_err(|error| Error::new(error.code(), error.to_string()))?;
     let good = report.is_sound();
     let exit = if good { Exit::Done } else { Exit::Unverified };
-    if call.json {
+    let members = {
         let findings: Vec<Value> = report.findings.iter().map(finding_value).collect();
         let heads: Vec<Value> = report
             .heads
@@ -43,7 +71,7 @@ pub fn run(call: &Call) -> Result<Exit, Error> {
                 aiws::object! { "stream": stream, "revision": head.revision, "hash": head.hash.to_string() }
             })
             .collect();
-        let members = aiws::object! {
+        aiws::object! {
             "storeId": journal.store_id(),
             "sound": good,
             "events": report.events.to_string(),
@@ -52,10 +80,13 @@ pub fn run(call: &Call) -> Result<Exit, Error> {
             "findings": findings,
             "more": report.more.to_string(),
             "exit": exit as i32,
-        };
-        print(&json::object("verification", members).to_string())?;
-        return Ok(exit);
-    }
+        }
+    };
+    let value = json::object("verification", members);
+    Ok(Answer::done(value, view, |_| text(&report)).with_exit(exit))
+}
+
+fn text(report: &VerifyReport) -> String {
     let mut text = String::new();
     for finding in &report.findings {
         let place = finding
@@ -71,7 +102,7 @@ pub fn run(call: &Call) -> Result<Exit, Error> {
     if report.more > 0 {
         text.push_str(&format!("and {} findings more\n", report.more));
     }
-    if good {
+    if report.is_sound() {
         text.push_str(&format!(
             "verified: {} events in {} streams, every chain and every projection\nlast event {}",
             report.events,
@@ -84,8 +115,7 @@ pub fn run(call: &Call) -> Result<Exit, Error> {
             report.events
         ));
     }
-    print(&text)?;
-    Ok(exit)
+    text
 }
 
 fn finding_value(finding: &praxis_journal::verify::Finding) -> Value {

@@ -101,6 +101,14 @@ impl Engine {
         Ok((engine, Host::new(journal)))
     }
 
+    /// Starts no new step and waits until nothing is in flight. The engine still answers; [`shutdown`](Self::shutdown)
+    /// comes after it.
+    pub async fn drain(&self) {
+        let core = &self.inner.core;
+        core.draining.store(true, Ordering::SeqCst);
+        core.work.idle().await;
+    }
+
     /// Shuts the engine down and closes the store. Every handle is useless afterwards.
     ///
     /// # Errors

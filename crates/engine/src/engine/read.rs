@@ -83,6 +83,12 @@ impl Engine {
             .ok_or_else(actor_lost)
     }
 
+    /// Has the owners of a mission's runs look again at what they could do: after the program changed which runs it
+    /// drives.
+    pub fn look_again(&self, mission_id: &MissionId) {
+        self.inner.core.directory.moved(mission_id);
+    }
+
     /// All runs of the store, in the order of mission and run.
     pub fn runs(&self) -> Vec<RunRef> {
         let view = self.inner.core.journal.view();

@@ -1,0 +1,171 @@
+//! The open store's desk: it answers requests, whoever brings them, from this process or over the socket.
+//! Invariant: what only looks is answered from the journal; what changes something is a command of the engine, in the
+//! name of somebody of whom it was proven. Opened by the verbs that need an engine, served by `socket::server`.
+
+mod control;
+mod decide;
+mod drive;
+mod keeper;
+mod look;
+mod person;
+mod reconcile;
+mod watch;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use aiws::error::{Code, Error};
+use praxis_engine::Shutdown;
+use praxis_model::run::RunState;
+use praxis_model::stream::Subject;
+use tokio::sync::mpsc;
+
+use crate::answer::{Answer, View};
+use crate::human::Caller;
+use crate::request::Request;
+use crate::session::Session;
+use crate::store::Reader;
+
+pub use drive::{environment_of, not_set};
+pub use keeper::{Kept, Seen};
+pub use look::look;
+
+/// Where answers on the way go; its other end is gone when nobody listens any more.
+pub type Items = mpsc::Sender<Answer>;
+
+/// Who brings a request.
+pub enum Peer {
+    /// This process itself.
+    Own,
+    /// Whoever is at the other end of the socket, pinned when it connected; why it could not be, where it could not.
+    Socket(Result<Caller, Error>),
+}
+
+/// An open store with its engine.
+pub struct Office {
+    /// The engine's session.
+    pub session: Arc<Session>,
+    keeper: keeper::Keeper,
+}
+
+impl Office {
+    /// Opens the engine on an existing store. No run goes on before somebody asks for it.
+    ///
+    /// # Errors
+    ///
+    /// A store code where the store refuses.
+    pub async fn open(store: &Path) -> Result<Arc<Self>, Error> {
+        let session = Arc::new(Session::open(store).await?);
+        let keeper = keeper::Keeper::new(Arc::clone(&session));
+        Ok(Arc::new(Self { session, keeper }))
+    }
+
+    /// Answers a request. `items` gets what there is to say before the answer.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the request is refused with; nothing was changed then.
+    pub async fn answer(
+        &self,
+        request: Request,
+        view: View,
+        peer: &Peer,
+        items: &Items,
+    ) -> Result<Answer, Error> {
+        if request.only_looks() {
+            let reader = self.reader();
+            return blocking(move || look(&reader, &request, view)).await;
+        }
+        match request {
+            Request::Decide(decide) => self.decide(decide, view, peer).await,
+            Request::Recheck { hold, reason } => self.recheck(&hold, reason, view, peer).await,
+            Request::Cancel { run, reason } => self.cancel(&run, reason, view, peer).await,
+            Request::Pause { run, reason } => self.pause(&run, reason, view, peer).await,
+            Request::Continue { run, reason } => self.go_on(&run, reason, view, peer).await,
+            Request::Reconcile {
+                attempt,
+                applied,
+                way,
+                evidence_hex,
+                name,
+            } => {
+                let finding = reconcile::Finding {
+                    attempt,
+                    applied,
+                    evidence: decide::hex(&evidence_hex)?,
+                    way,
+                    name,
+                };
+                self.reconcile(finding, view, peer).await
+            }
+            Request::Start { job, environment } => self.start(job, environment, view, peer).await,
+            Request::Resume { run, environment } => {
+                self.resume(run.as_deref(), environment, view, peer).await
+            }
+            Request::Watch { runs, lines } => self.watch(&runs, lines, view, items).await,
+            other => Err(Error::new(
+                Code::Usage,
+                format!("expected a request that this engine knows, found {other:?}"),
+            )),
+        }
+    }
+
+    /// A reader over the open journal.
+    #[must_use]
+    pub fn reader(&self) -> Reader {
+        Reader::of_engine(
+            self.session.path().to_owned(),
+            self.session.host.journal().clone(),
+            Arc::clone(&self.session.artifacts),
+        )
+    }
+
+    /// What made the engine stop by itself, once something did.
+    pub async fn trouble(&self) -> Error {
+        self.keeper.trouble().await
+    }
+
+    /// The runs that go on here and that somebody else still follows.
+    #[must_use]
+    pub fn followed_by_others(&self) -> Vec<String> {
+        self.keeper.followed()
+    }
+
+    /// Starts nothing more, and waits until what runs has ended and is recorded.
+    pub async fn drain(&self) {
+        self.session.coding.stop();
+        self.session.engine.drain().await;
+    }
+
+    /// Closes the engine.
+    ///
+    /// # Errors
+    ///
+    /// A store code where the store could not be closed cleanly.
+    pub async fn close(&self, how: Shutdown) -> Result<(), Error> {
+        self.session.coding.stop();
+        self.session.close(how).await
+    }
+
+    /// The run that is meant, with its state.
+    async fn meant(&self, named: &str) -> Result<(Subject, Arc<RunState>), Error> {
+        let reader = self.reader();
+        let named = named.to_owned();
+        let subject = blocking(move || reader.find(Some(&named))).await?;
+        let state = self.session.state(&subject).await?;
+        Ok((subject, state))
+    }
+}
+
+/// Does what blocks where it may.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|_| {
+        Err(Error::new(
+            Code::ActorLost,
+            "the work stopped before it was done; ask again",
+        ))
+    })
+}

@@ -1,0 +1,285 @@
+//! What can be asked of an open store: one closed set, whether this process has the store open or another one.
+//! Invariant: a request is plain data with no say of who asks; that is proven beside it.
+//! Made by the verbs and by whoever speaks on the socket, answered by `office`.
+
+use std::collections::BTreeMap;
+
+use aiws::error::{Code, Error};
+use aiws::json::Value;
+use serde::{Deserialize, Serialize};
+
+use crate::coding::contract::Job;
+
+/// A request. Names of runs, attempts and holds may be unambiguous beginnings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(
+    tag = "verb",
+    rename_all = "kebab-case",
+    rename_all_fields = "camelCase",
+    deny_unknown_fields
+)]
+pub enum Request {
+    /// The runs, newest first.
+    List {},
+    /// What waits for a person.
+    Inbox {},
+    /// The open holds.
+    Holds {},
+    /// The page of a run; of the latest one where none is named.
+    Show {
+        /// The run.
+        #[serde(default)]
+        run: Option<String>,
+    },
+    /// The events, of one run or of all.
+    Log {
+        /// The run.
+        #[serde(default)]
+        run: Option<String>,
+    },
+    /// Attempts whose outcome nobody knows.
+    Unknown {
+        /// The run.
+        #[serde(default)]
+        run: Option<String>,
+    },
+    /// The patch that would be accepted, or was.
+    Diff {
+        /// The run.
+        #[serde(default)]
+        run: Option<String>,
+    },
+    /// The final report of a run.
+    Report {
+        /// The run.
+        #[serde(default)]
+        run: Option<String>,
+    },
+    /// The live runs, admitted or only begun, with the names of the variables that they let through.
+    Live {
+        /// The run; all of them where none is named.
+        #[serde(default)]
+        run: Option<String>,
+    },
+    /// What a run has that waits for a decision, as a person has to see it.
+    Pending {
+        /// The run.
+        run: String,
+    },
+    /// Where the transcript of a run's current or last agent run or check is.
+    Transcript {
+        /// The run.
+        #[serde(default)]
+        run: Option<String>,
+    },
+    /// Checks every event, chain and projection.
+    Verify {},
+    /// Writes all events into a new file.
+    Export {
+        /// Its absolute path.
+        file: String,
+    },
+    /// Copies the store into a new directory.
+    Backup {
+        /// Its absolute path.
+        directory: String,
+    },
+    /// Removes what no run needs any more.
+    Clean {
+        /// Only says what would be removed.
+        #[serde(default)]
+        dry_run: bool,
+        /// Only what is older than this, in days.
+        #[serde(default)]
+        older_than_days: Option<u32>,
+    },
+    /// A person's yes or no to exactly what is named.
+    Decide(Decide),
+    /// Looks again at what an open hold waits for, and lifts it where that is clear.
+    Recheck {
+        /// The hold.
+        hold: String,
+        /// Why, in the person's words.
+        #[serde(default)]
+        reason: Option<String>,
+    },
+    /// Ends a run; an agent run under way is stopped.
+    Cancel {
+        /// The run.
+        run: String,
+        /// Why.
+        #[serde(default)]
+        reason: Option<String>,
+    },
+    /// Lets a run start nothing new.
+    Pause {
+        /// The run.
+        run: String,
+        /// Why.
+        #[serde(default)]
+        reason: Option<String>,
+    },
+    /// Lets a paused run go on.
+    Continue {
+        /// The run.
+        run: String,
+        /// Why.
+        #[serde(default)]
+        reason: Option<String>,
+    },
+    /// Settles an uncertain attempt.
+    Reconcile {
+        /// The attempt.
+        attempt: String,
+        /// Whether it did its work.
+        applied: bool,
+        /// How it was given.
+        way: Given,
+        /// The finding, in hex.
+        evidence_hex: String,
+        /// In whose name, where it is not the caller's login.
+        #[serde(default)]
+        name: Option<String>,
+    },
+    /// Starts a coding run and drives it.
+    Start {
+        /// The job, as it is stored.
+        job: Job,
+        /// Values of the variables that agent and check see.
+        environment: BTreeMap<String, String>,
+    },
+    /// Drives a run again that was stopped.
+    Resume {
+        /// The run; all live ones where none is named.
+        #[serde(default)]
+        run: Option<String>,
+        /// Values of the variables that agent and check see.
+        #[serde(default)]
+        environment: BTreeMap<String, String>,
+    },
+    /// Says how runs stand, now and at every change, until each rests.
+    Watch {
+        /// The runs.
+        runs: Vec<String>,
+        /// Only what changed, in lines, instead of the whole.
+        #[serde(default)]
+        lines: bool,
+    },
+    /// Notices for a consumer, from where it acknowledged last.
+    Outbox {
+        /// The consumer.
+        consumer: String,
+        /// Acknowledges everything up to this sequence first.
+        #[serde(default)]
+        acknowledge: Option<String>,
+        /// Waits for one where there is none.
+        #[serde(default)]
+        wait: bool,
+    },
+    /// A strict request of the protocol, by a person or a worker.
+    Apply {
+        /// The envelope or command.
+        command: Value,
+    },
+    /// Waits for a delivery that a worker can claim.
+    NextDelivery {
+        /// The mission.
+        mission_id: String,
+        /// The run.
+        run_id: String,
+    },
+    /// A worker's intent.
+    Work(Work),
+}
+
+/// A decision on what waits in a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Decide {
+    /// The run.
+    pub run: String,
+    /// What the decision is about: the fingerprint of the action, or the digest of the patch.
+    pub digest: String,
+    /// The answer.
+    pub yes: bool,
+    /// How it was given.
+    pub way: Given,
+    /// In whose name, where it is not the caller's login.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Why.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+/// How a decision was given, as the caller says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Given {
+    /// Typed at a terminal that had shown what it is about.
+    AtTerminal,
+    /// By a command that names what it is about.
+    ByVerb,
+    /// Before there was anything to see.
+    InAdvance,
+}
+
+/// What a worker asks of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Work {
+    /// The worker's own name.
+    pub worker: String,
+    /// The mission.
+    pub mission_id: String,
+    /// The run.
+    pub run_id: String,
+    /// The worker's name for this request: sent again, it gets the first answer.
+    pub request_id: String,
+    /// What is asked.
+    pub ask: Value,
+}
+
+impl Request {
+    /// A request from its JSON.
+    ///
+    /// # Errors
+    ///
+    /// `USAGE` where it is none; the message says what was expected.
+    pub fn from_value(value: &Value) -> Result<Self, Error> {
+        aiws::canonical::from_value(value).map_err(|error| {
+            let message = format!("expected a request of praxis-socket/1: {}", error.message);
+            Error::new(Code::Usage, message)
+        })
+    }
+
+    /// The request as JSON.
+    ///
+    /// # Errors
+    ///
+    /// The codec's own; none in practice.
+    pub fn to_value(&self) -> Result<Value, Error> {
+        aiws::canonical::to_value(self)
+    }
+
+    /// Whether it only looks, so that it is answered from the journal alone.
+    #[must_use]
+    pub fn only_looks(&self) -> bool {
+        matches!(
+            self,
+            Self::List {}
+                | Self::Inbox {}
+                | Self::Holds {}
+                | Self::Show { .. }
+                | Self::Log { .. }
+                | Self::Unknown { .. }
+                | Self::Diff { .. }
+                | Self::Report { .. }
+                | Self::Live { .. }
+                | Self::Pending { .. }
+                | Self::Transcript { .. }
+                | Self::Verify {}
+                | Self::Export { .. }
+        )
+    }
+}

@@ -1,0 +1,100 @@
+//! `praxis approve` and `praxis deny`: a person's yes or no to what waits in a run.
+//! Invariant: what is decided on is what was shown here, or what was named in full; anything else is refused.
+//! Called by `verbs::run`.
+
+use aiws::error::{Code, Error};
+use aiws::json::Value;
+
+use super::{Call, ask, block_on};
+use crate::answer::View;
+use crate::args::{Approve, Deny};
+use crate::exit::Exit;
+use crate::follow::ask_person;
+use crate::prompt::at_terminal;
+use crate::render::program;
+use crate::render::style::Style;
+use crate::request::{Decide, Given, Request};
+use crate::seat;
+use crate::session::named;
+
+/// Runs `approve`.
+///
+/// # Errors
+///
+/// `TERMINAL_NEEDED` where nobody can be asked and nothing is named; `APPROVAL_STALE` where something else waits;
+/// `HUMAN_REQUIRED` where the caller is not shown to be a person.
+pub fn approve(call: &Call, args: &Approve) -> Result<Exit, Error> {
+    if let Some(name) = &args.actor {
+        named("--as", name)?;
+    }
+    let decide = |digest: String, yes: bool, way: Given, reason: Option<String>| {
+        Request::Decide(Decide {
+            run: args.run.clone(),
+            digest,
+            yes,
+            way,
+            name: args.actor.clone(),
+            reason,
+        })
+    };
+    if let Some(digest) = &args.digest {
+        return ask(call, decide(digest.clone(), true, Given::ByVerb, None));
+    }
+    if call.json || !at_terminal() {
+        let message = format!(
+            "expected a terminal to show run {run} at, found none; go to one, or name what you saw: {praxis} approve {run} --digest SHA256",
+            run = crate::render::escape::line(&args.run),
+            praxis = program()
+        );
+        return Err(Error::new(Code::TerminalNeeded, message));
+    }
+    let view = View {
+        style: Some(Style::of(&std::io::stderr())),
+    };
+    let pending = Request::Pending {
+        run: args.run.clone(),
+    };
+    let pending = block_on(seat::ask(&call.store, pending, view))?;
+    let said = |name: &str| pending.value.get(name).and_then(Value::as_str);
+    let (run, what) = (said("run"), said("what"));
+    let (run, what) = (run.unwrap_or_default(), what.unwrap_or_default());
+    let digest = said("digest").unwrap_or_default().to_owned();
+    let Some((yes, reason)) = block_on(ask_person(run, what, pending.text.clone()))? else {
+        crate::render::say("Nothing is decided.");
+        return Ok(Exit::Waits);
+    };
+    ask(call, decide(digest, yes, Given::AtTerminal, reason))
+}
+
+/// Runs `deny`.
+///
+/// # Errors
+///
+/// As for [`approve`]; no terminal is needed to say no.
+pub fn deny(call: &Call, args: &Deny) -> Result<Exit, Error> {
+    if let Some(name) = &args.actor {
+        named("--as", name)?;
+    }
+    if args.reason.trim().is_empty() {
+        return Err(Error::new(
+            Code::Usage,
+            "--reason: expected why, in a few words",
+        ));
+    }
+    let pending = Request::Pending {
+        run: args.run.clone(),
+    };
+    let pending = block_on(seat::ask(&call.store, pending, View::PROGRAM))?;
+    let digest = pending.value.get("digest").and_then(Value::as_str);
+    ask(
+        call,
+        Request::Decide(Decide {
+            run: args.run.clone(),
+            digest: digest.unwrap_or_default().to_owned(),
+            yes: false,
+            way: Given::ByVerb,
+            name: args.actor.clone(),
+            reason: Some(args.reason.clone()),
+        }),
+    )
+}
