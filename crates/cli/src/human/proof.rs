@@ -61,26 +61,8 @@ pub fn prove(caller: &Caller, way: Way, work: &Work, now_ms: u64) -> Result<Proo
 fn attempt(caller: &Caller, way: Way, work: &Work, now_ms: u64) -> Result<Proof, Error> {
     check_login(caller)?;
     let parents = parents(caller)?;
-    let first = check_process(&caller.pin, work)?;
-    if work.engine == Some(caller.pin.id) && !caller.is_this_process() {
-        return Err(descends(
-            &caller.pin,
-            &first,
-            Reason::Engine,
-            "is the engine, on its own socket",
-        ));
-    }
-    for step in &parents {
-        check_process(&step.pin, work)?;
-        if work.engine == Some(step.pin.id) {
-            return Err(descends(
-                &step.pin,
-                &step.seen,
-                Reason::Engine,
-                "is the engine and started the caller",
-            ));
-        }
-    }
+    check_descent(caller, &parents, work)?;
+    check_marks(caller, &parents)?;
     let stat = check_unchanged(caller, &parents)?;
     check_alive(work)?;
     check_lost(&stat, way, work)?;
@@ -132,31 +114,45 @@ fn parents(caller: &Caller) -> Result<Vec<Step>, Error> {
     }
 }
 
-/// Refuses a process of the work, the caller's own included.
-fn check_process(pin: &Pinned, work: &Work) -> Result<Stat, Error> {
-    let what = format!("process {}", pin.id.pid);
-    let failed = |error: std::io::Error| unread(&what, &error);
-    let stat = pin.now()?;
-    if work.shims.contains(&pin.id) {
-        return Err(descends(
-            pin,
-            &stat,
-            Reason::Shim,
-            "is a shim of this store",
-        ));
+/// Neither the caller nor any parent is a shim or the engine; the engine that asks by itself is no other's child.
+fn check_descent(caller: &Caller, parents: &[Step], work: &Work) -> Result<(), Error> {
+    for pin in line(caller, parents) {
+        let shim = match work.shims.contains(&pin.id) {
+            true => Some("is a shim of this store"),
+            false => is_shim(pin)?.then_some("is a shim"),
+        };
+        if let Some(what) = shim {
+            return Err(descends(pin, Reason::Shim, what));
+        }
+        let itself = caller.is_this_process() && pin.id == caller.pin.id;
+        if work.engine == Some(pin.id) && !itself {
+            return Err(descends(pin, Reason::Engine, "is the engine"));
+        }
     }
-    if pin.folder.is_shim().map_err(failed)? {
-        return Err(descends(pin, &stat, Reason::Shim, "is a shim"));
+    Ok(())
+}
+
+/// Neither the caller nor any parent has the environment of an attempt, as far as the system shows it.
+fn check_marks(caller: &Caller, parents: &[Step]) -> Result<(), Error> {
+    for pin in line(caller, parents) {
+        let marked = pin.folder.marked();
+        let marked = marked.map_err(|error| unread(&format!("process {}", pin.id.pid), &error))?;
+        if marked == Marked::Yes {
+            let what = "has the environment of an agent or a check";
+            return Err(descends(pin, Reason::Mark, what));
+        }
     }
-    if pin.folder.marked().map_err(failed)? == Marked::Yes {
-        return Err(descends(
-            pin,
-            &stat,
-            Reason::Mark,
-            "has the environment of an agent or a check",
-        ));
-    }
-    Ok(stat)
+    Ok(())
+}
+
+fn is_shim(pin: &Pinned) -> Result<bool, Error> {
+    let read = pin.folder.is_shim();
+    read.map_err(|error| unread(&format!("process {}", pin.id.pid), &error))
+}
+
+/// The caller and its parents, upwards.
+fn line<'a>(caller: &'a Caller, parents: &'a [Step]) -> impl Iterator<Item = &'a Pinned> {
+    std::iter::once(&caller.pin).chain(parents.iter().map(|step| &step.pin))
 }
 
 /// The whole line once more, from the caller up: alive, the same, and each still the child of the next.
@@ -222,11 +218,12 @@ fn changed(id: ProcessId) -> Error {
     refused(Reason::Changed, found)
 }
 
-fn descends(pin: &Pinned, stat: &Stat, reason: Reason, what: &str) -> Error {
+fn descends(pin: &Pinned, reason: Reason, what: &str) -> Error {
+    let name = pin.now().map(|stat| shown(&stat.name));
     let found = format!(
         "a caller that is or descends from process {} ({}), which {what}",
         pin.id.pid,
-        shown(&stat.name)
+        name.as_deref().unwrap_or("gone since")
     );
     refused(reason, found).with("ancestor", Value::from(pin.id.pid))
 }
@@ -289,8 +286,7 @@ fn parent_value(step: &Step) -> Value {
 
 /// What the caller was held against, so that a reader need not guess what a proof of that day covered.
 fn checked_value(caller: &Caller, parents: &[Step], work: &Work) -> Value {
-    let hidden = std::iter::once(&caller.pin)
-        .chain(parents.iter().map(|step| &step.pin))
+    let hidden = line(caller, parents)
         .filter(|pin| !matches!(pin.folder.marked(), Ok(Marked::No)))
         .count();
     let shims = work.shims.iter().map(|shim| Value::from(shim.pid));
