@@ -53,13 +53,22 @@ pub const PATCH_LINES: usize = 200;
 /// Text of an agent, marked line by line; long lines are folded, nothing is left out.
 fn quoted(text: &str, style: Style) -> String {
     let mut shown = String::new();
-    let bar = style.paint(Tone::Dim, "|");
     for line in escape::block(text).lines() {
-        for piece in escape::fold(line, style.width.saturating_sub(4)) {
-            let _ = writeln!(shown, "  {bar} {}", piece.trim_end());
-        }
+        mark(&mut shown, line, Tone::Plain, style);
     }
     shown
+}
+
+/// A line of somebody else, marked as such: what a long one goes on with has a mark of its own, and poses as no line.
+fn mark(text: &mut String, line: &str, tone: Tone, style: Style) {
+    for (index, piece) in escape::fold(line, style.width.saturating_sub(4))
+        .iter()
+        .enumerate()
+    {
+        let bar = style.paint(Tone::Dim, if index == 0 { "|" } else { ":" });
+        let line = format!("  {bar} {}", style.paint(tone, piece.trim_end()));
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
 }
 
 /// The plan, what would run, and what is allowed under it.
@@ -94,12 +103,12 @@ pub fn plan_text(plan: &Plan<'_>, style: Style) -> String {
 pub fn result_text(result: &Finished<'_>, style: Style) -> String {
     let mut text = String::new();
     let head = format!("The result of run {}", result.run);
-    let check = escape::line(result.check);
-    let _ = writeln!(
-        text,
-        "\n{}: `{check}` passed.\n",
-        style.paint(Tone::Strong, &head)
-    );
+    let _ = writeln!(text, "\n{}\n", style.paint(Tone::Strong, &head));
+    let check = format!("`{}` passed.", escape::line(result.check));
+    for line in escape::fold(&check, style.width) {
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text.push('\n');
     let files = patch::stat(result.patch);
     if files.is_empty() {
         let _ = writeln!(text, "  | [the patch is empty: nothing changes]");
@@ -109,12 +118,10 @@ pub fn result_text(result: &Finished<'_>, style: Style) -> String {
     let lines = patch::lines(result.patch);
     let bar = style.paint(Tone::Dim, "|");
     for (tone, line) in lines.iter().take(PATCH_LINES) {
-        for piece in escape::fold(line, style.width.saturating_sub(4)) {
-            let _ = writeln!(text, "  {bar} {}", style.paint(*tone, piece.trim_end()));
-        }
+        mark(&mut text, line, *tone, style);
     }
     if lines.len() > PATCH_LINES {
-        let more = patch::more(lines.len() - PATCH_LINES);
+        let more = patch::more(lines.len() - PATCH_LINES, "line");
         let all = commands::on_run("diff", result.run);
         let _ = writeln!(text, "  {bar} [{more}; all of it: {all}]");
     }

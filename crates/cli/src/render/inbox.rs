@@ -46,9 +46,9 @@ impl Kind {
         match self {
             Self::Approve => "approve the plan",
             Self::Accept => "accept the result",
-            Self::Settle => "settle an unknown outcome",
-            Self::Lift => "look at a hold",
-            Self::Publish => "make way for the branch",
+            Self::Settle => "settle what is unknown",
+            Self::Lift => "lift a hold, or cancel",
+            Self::Publish => "bring the result to its branch",
         }
     }
 }
@@ -121,7 +121,7 @@ fn of_page(page: &Page) -> Vec<Item> {
     let settled_first =
         |reason| reason == HoldReason::UncertainEffect && !page.uncertain.is_empty();
     for hold in page.holds.iter().filter(|hold| !settled_first(hold.reason)) {
-        let about = format!("hold {} {}", short(&hold.id), hold.reason.name());
+        let about = format!("{} {}", short(&hold.id), hold.reason.name());
         items.push(item(
             Kind::Lift,
             hold.opened_ms,

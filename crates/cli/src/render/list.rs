@@ -8,7 +8,7 @@ use aiws::json::Value;
 
 use super::escape::{clip, fill};
 use super::json;
-use super::page::{Page, Standing, short};
+use super::page::{Page, Standing};
 use super::style::{Style, Tone};
 use super::text::tone;
 use super::words::{age, count};
@@ -173,14 +173,16 @@ fn spend(page: &Page) -> String {
 /// What a run waits for, in a few words; what runs, where something does.
 fn waits(page: &Page) -> String {
     match page.standing {
-        Standing::NeedsApproval => "approval of the plan".to_owned(),
-        Standing::NeedsAcceptance => "acceptance of the result".to_owned(),
-        Standing::Uncertain => page.uncertain.first().map_or_else(String::new, |attempt| {
-            format!("attempt {} of {}", attempt.short, attempt.node)
-        }),
-        Standing::Held => page.holds.first().map_or_else(String::new, |hold| {
-            format!("hold {} {}", short(&hold.id), hold.reason.name())
-        }),
+        Standing::NeedsApproval => "approval".to_owned(),
+        Standing::NeedsAcceptance => "acceptance".to_owned(),
+        Standing::Uncertain => match page.uncertain.first() {
+            Some(attempt) => format!("word on {}", attempt.node),
+            None => String::new(),
+        },
+        Standing::Held => match page.holds.first() {
+            Some(hold) => format!("hold {}", hold.reason.name()),
+            None => String::new(),
+        },
         Standing::Accepted if page.branch.is_none() => "its branch".to_owned(),
         Standing::Going => {
             let running = page

@@ -26,12 +26,17 @@ pub fn frame(page: &Page, style: Style, now_ms: u64) -> String {
         spend.push_str(&format!(" ({} reserved)", page.spend.reserved));
     }
     let word = super::list::word(page.standing);
-    let head = format!(
-        "{}  {}  {elapsed}  {spend}",
-        style.paint(Tone::Strong, &format!("run {}", page.run)),
-        style.paint(tone(page.standing), word),
-    );
-    let mut text = format!("{}\n", clip_painted(&head, style.width));
+    let run = style.paint(Tone::Strong, &format!("run {}", page.run));
+    let word = style.paint(tone(page.standing), word);
+    let mut text = format!("{run}  {word}  {elapsed}  {spend}");
+    if painted_width(&text) > style.width {
+        let facts = clip(
+            &format!("{elapsed}  {spend}"),
+            style.width.saturating_sub(2),
+        );
+        text = format!("{run}  {word}\n  {facts}");
+    }
+    text.push('\n');
     let task = clip(&page.task, style.width.saturating_sub(2));
     text.push_str(&format!("  {}\n", style.paint(Tone::Dim, &task)));
     text.push_str(&tree(page, style));

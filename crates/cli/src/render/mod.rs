@@ -15,6 +15,8 @@ pub mod patch;
 pub mod report;
 pub mod rows;
 pub mod style;
+#[cfg(test)]
+mod tests;
 pub mod text;
 pub mod words;
 

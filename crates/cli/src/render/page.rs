@@ -127,6 +127,12 @@ impl Standing {
         Self::Going
     }
 
+    /// Whether nothing of the run can change any more.
+    #[must_use]
+    pub fn has_ended(self) -> bool {
+        matches!(self, Self::Accepted | Self::Ended(_))
+    }
+
     /// A few words for people.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -251,7 +257,14 @@ impl Page {
             .filter(|hold| hold.state == HoldState::Open);
         let mut page = Self {
             run: escape::line(job.run_id.as_str()),
-            task: escape::line(job.task.lines().next().unwrap_or_default()),
+            task: escape::line(
+                job.task
+                    .trim()
+                    .lines()
+                    .next()
+                    .unwrap_or_default()
+                    .trim_end(),
+            ),
             repository: escape::line(&job.repository),
             base: escape::line(&job.base_commit),
             standing,

@@ -200,20 +200,18 @@ pub fn stat_text(files: &[FileStat], style: Style) -> String {
         );
     }
     if files.len() > FILES {
-        let _ = writeln!(
-            text,
-            "  and {}",
-            count(files.len() - FILES, "file more").replace("file mores", "files more")
-        );
+        let _ = writeln!(text, "  and {}", more(files.len() - FILES, "file"));
     }
     let sum = |of: &dyn Fn(&FileStat) -> usize| files.iter().map(of).sum::<usize>();
-    let _ = writeln!(
-        text,
-        "  {} changed, {} added, {} removed",
+    let sentence = format!(
+        "{} changed, {} added, {} removed",
         count(files.len(), "file"),
         count(sum(&|file| file.added), "line"),
-        count(sum(&|file| file.removed), "line")
+        sum(&|file| file.removed)
     );
+    for line in escape::wrap(&sentence, style.width.saturating_sub(2)) {
+        let _ = writeln!(text, "  {line}");
+    }
     text
 }
 
@@ -287,16 +285,13 @@ pub fn text(patch: &str, style: Style, limit: Option<usize>) -> String {
         let _ = writeln!(text, "{}", style.paint(*tone, line));
     }
     if lines.len() > most {
-        let _ = writeln!(text, "[{}]", more(lines.len() - most));
+        let _ = writeln!(text, "[{}]", more(lines.len() - most, "line"));
     }
     text
 }
 
-pub(super) fn more(lines: usize) -> String {
-    match lines {
-        1 => "1 line more".to_owned(),
-        _ => format!("{lines} lines more"),
-    }
+pub(super) fn more(number: usize, noun: &str) -> String {
+    format!("{} more", count(number, noun))
 }
 
 #[cfg(test)]
@@ -336,7 +331,7 @@ mod tests {
         );
         let text = stat_text(&stat(PATCH), Style::plain(80));
         assert!(
-            text.ends_with("  5 files changed, 2 lines added, 3 lines removed\n"),
+            text.ends_with("  5 files changed, 2 lines added, 3 removed\n"),
             "{text}"
         );
         assert!(text.contains("  gone          +0 -2  deleted\n"), "{text}");

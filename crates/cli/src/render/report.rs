@@ -4,6 +4,7 @@
 
 mod gather;
 mod markdown;
+mod proof;
 
 use aiws::decimal::Dec;
 use aiws::json::Value;
@@ -116,6 +117,8 @@ pub struct Decision {
     pub reference: Option<String>,
     /// The evidence that was named.
     pub evidence: Vec<String>,
+    /// What was proven of who decided, as the reference's material says it; none where nobody read it.
+    pub proof: Option<Value>,
     /// The event's revision in the run's stream.
     pub revision: u64,
 }
@@ -217,6 +220,16 @@ impl Report {
     }
 }
 
+impl Report {
+    /// Adds what was proven of those who decided. `read` has the stored material that a decision's reference names.
+    pub fn prove(&mut self, read: impl Fn(&str) -> Option<Value>) {
+        for decision in &mut self.decisions {
+            let reference = decision.reference.as_deref();
+            decision.proof = reference.and_then(&read).filter(proof::is_one);
+        }
+    }
+}
+
 /// What a class of decisions says of who decided.
 #[must_use]
 pub fn proven(class: &str) -> &'static str {
@@ -298,6 +311,7 @@ fn decision(decision: &Decision) -> Value {
         "decisionClass": decision.class.as_str(),
         "proven": decision.proven,
         "decisionRef": decision.reference.clone(),
+        "proof": decision.proof.clone(),
         "evidence": decision.evidence.clone(),
         "revision": decision.revision.to_string(),
     }

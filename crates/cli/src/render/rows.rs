@@ -12,7 +12,7 @@ use praxis_journal_format::Sealed;
 use praxis_model::command::Body;
 use praxis_model::run::{NodeStatus, RunState};
 
-use crate::authority::IN_ADVANCE;
+use crate::authority::{AT_TERMINAL, IN_ADVANCE};
 use crate::coding::graph::Stage;
 use crate::coding::outcome::counts;
 use crate::coding::pending::manifest_of;
@@ -169,7 +169,8 @@ fn decided(kind: ActorKind, class: &str, actor: &str, [yes, plan]: [bool; 2]) ->
     match (class, plan) {
         (IN_ADVANCE, true) => format!("{verb} in advance as {actor}, plan not shown"),
         (IN_ADVANCE, false) => format!("{verb} in advance as {actor}, result not shown"),
-        _ if kind == ActorKind::Human => format!("{verb} by {actor} at a terminal"),
+        (AT_TERMINAL, _) => format!("{verb} by {actor} at a terminal"),
+        _ if kind == ActorKind::Human => format!("{verb} by {actor}, by a verb"),
         _ => format!("{verb} by {actor}"),
     }
 }
@@ -270,7 +271,7 @@ fn is_over(state: &RunState, node: &NodeId) -> bool {
 fn after(before: &NodeId) -> String {
     match Stage::of(before) {
         Some(Stage::Decide(number)) => format!("if check-{number} fails"),
-        Some(Stage::Result | Stage::Passed(_)) => "once a check passes".to_owned(),
+        Some(Stage::Result | Stage::Passed(_)) => "once it passes".to_owned(),
         _ => format!("after {}", escape::line(before.as_str())),
     }
 }

@@ -19,12 +19,17 @@ pub use super::words::{duration, short_commit, units, utc};
 #[must_use]
 pub fn page(page: &Page, style: Style) -> String {
     let mut text = String::new();
-    let _ = writeln!(
-        text,
-        "{}  {}",
-        style.paint(Tone::Strong, &format!("run {}", page.run)),
-        standing(page.standing, style)
-    );
+    let head = format!("run {}", page.run);
+    let room = style.width.saturating_sub(super::escape::width(&head) + 2);
+    let between = match super::escape::width(page.standing.word()) > room {
+        true => "\n",
+        false => "  ",
+    };
+    let _ = write!(text, "{}{between}", style.paint(Tone::Strong, &head));
+    let room = if between == "\n" { style.width } else { room };
+    for line in wrap(page.standing.word(), room) {
+        let _ = writeln!(text, "{}", style.paint(tone(page.standing), &line));
+    }
     facts(&mut text, page, style);
     text.push('\n');
     text.push_str(&tree(page, style));
@@ -37,7 +42,11 @@ pub fn page(page: &Page, style: Style) -> String {
     if let Some((node, lines)) = &page.failing {
         let _ = writeln!(text, "\nlast output of {node}");
         for line in lines {
-            let _ = writeln!(text, "  | {}", clip(line, style.width.saturating_sub(4)));
+            let _ = writeln!(
+                text,
+                "  | {}",
+                clip(line.trim_end(), style.width.saturating_sub(4))
+            );
         }
     }
     if let Some((what, path)) = &page.to_read {
@@ -49,12 +58,9 @@ pub fn page(page: &Page, style: Style) -> String {
 }
 
 fn uncertain(text: &mut String, page: &Page, attempt: &Uncertain, style: Style) {
-    let head = style.paint(Tone::Bad, "uncertain");
-    let _ = writeln!(
-        text,
-        "\n{head} attempt {} of {}",
-        attempt.short, attempt.node
-    );
+    let head = format!("attempt {} of {}", attempt.short, attempt.node);
+    let head = clip(&head, style.width.saturating_sub(10));
+    let _ = writeln!(text, "\n{} {head}", style.paint(Tone::Bad, "uncertain"));
     let why = attempt.why.as_deref().unwrap_or("nobody saw how it ended");
     let reserved = units(attempt.reserved);
     let sentence = format!("{why}; {reserved} stay reserved until somebody settles it");
@@ -93,12 +99,19 @@ fn facts(text: &mut String, page: &Page, style: Style) {
             &format!("epoch {}: taken over {}", page.epoch, times(page.epoch - 1)),
         );
     }
-    line("head", &format!("revision {} {}", page.head.0, page.head.1));
+    let hash = |before: &str, hash: &str| match 10 + before.len() + hash.len() > style.width {
+        true => format!("{before}{}...", hash.chars().take(16).collect::<String>()),
+        false => format!("{before}{hash}"),
+    };
+    line(
+        "head",
+        &hash(&format!("revision {} ", page.head.0), &page.head.1),
+    );
     if let Some(cause) = &page.cause {
         line("cause", cause);
     }
     if let Some([_, patch]) = &page.accepted {
-        line("patch", &format!("sha256 {patch}"));
+        line("patch", &hash("sha256 ", patch));
     }
     match &page.branch {
         Some(branch) => line("branch", branch),
@@ -127,10 +140,6 @@ fn next(text: &mut String, page: &Page, style: Style) {
     for command in &page.next {
         let _ = writeln!(text, "  {command}");
     }
-}
-
-pub(super) fn standing(standing: Standing, style: Style) -> String {
-    style.paint(tone(standing), standing.word())
 }
 
 /// The colour of a standing.
@@ -168,9 +177,10 @@ pub fn tree(page: &Page, style: Style) -> String {
     text
 }
 
-/// Columns before a node's name, and those of the name.
-const LEFT: usize = 12;
+/// Columns of a node's name.
 const NAME: usize = 13;
+/// Lines of fewer columns than this say only what is needed most.
+const NARROW: usize = 60;
 
 /// One node.
 #[must_use]
@@ -182,60 +192,69 @@ pub fn line(row: &Row, style: Style) -> String {
         "done" | "passed" => Tone::Good,
         _ => Tone::Dim,
     };
+    let narrow = style.width < NARROW;
+    let indent = if narrow { " " } else { "  " };
     let word = if row.word.is_empty() { "-" } else { row.word };
-    let name = format!("{}{}", "  ".repeat(row.depth), row.id);
-    let what = row.note.as_deref().unwrap_or(&row.title);
-    let room = style.width.saturating_sub(LEFT);
-    let facts = facts_of(row, room < 48);
-    // What it is about gives way to what is known of it.
-    let kept = match facts.is_empty() {
-        true => room.saturating_sub(NAME),
-        false => room.saturating_sub(NAME + 4 + super::escape::width(&facts)),
+    let room = style.width.saturating_sub(indent.len() + 10);
+    let rest = match row.word.is_empty() {
+        true => style.paint(
+            Tone::Dim,
+            &rest(row, room, narrow, Style::plain(style.width)),
+        ),
+        false => rest(row, room, narrow, style),
     };
-    let mut rest = if kept < 6 && !facts.is_empty() {
-        clip(&format!("{name:<NAME$}({facts})"), room)
-    } else {
-        let head = format!("{name:<NAME$}{}", clip(what, kept));
-        match facts.is_empty() {
-            true => head,
-            false => format!("{head}  {}", style.paint(Tone::Dim, &format!("({facts})"))),
-        }
-    };
-    if row.word.is_empty() {
-        rest = style.paint(Tone::Dim, &super::style::unpainted(&rest));
-    }
     format!(
-        "  {}{}",
-        style.paint(tone, &format!("{word:<10}")),
-        rest.trim_end()
+        "{indent}{}{rest}",
+        style.paint(tone, &format!("{word:<10}"))
     )
 }
 
-/// What is known of a node beside what became of it; in narrow lines only what is needed most.
+/// A node's name, what it does or what came of it, and what is known of it. What it does gives way to what is known.
+fn rest(row: &Row, room: usize, narrow: bool, style: Style) -> String {
+    let name = format!("{}{}", "  ".repeat(row.depth), row.id);
+    let what = row.note.as_deref().unwrap_or(&row.title);
+    let facts = facts_of(row, narrow);
+    let room = room.saturating_sub(NAME);
+    let kept = room.saturating_sub(4 + super::escape::width(&facts));
+    let name = super::escape::fill(&name, NAME);
+    if facts.is_empty() {
+        return format!("{name}{}", clip(what, room)).trim_end().to_owned();
+    }
+    if kept < 6 {
+        return format!("{name}{}", style.paint(Tone::Dim, &clip(&facts, room)));
+    }
+    let facts = style.paint(Tone::Dim, &format!("({facts})"));
+    format!("{name}{}  {facts}", clip(what, kept))
+}
+
+/// What is known of a node beside what became of it.
 fn facts_of(row: &Row, narrow: bool) -> String {
     let mut facts = Vec::new();
     match (row.elapsed_ms, row.bound_ms) {
-        (Some(elapsed), Some(bound)) if !narrow => {
-            facts.push(format!("{} of at most {}", duration(elapsed), age(bound)))
+        (Some(elapsed), _) if narrow => facts.push(age(elapsed)),
+        (Some(elapsed), Some(bound)) => {
+            facts.push(format!("{} of {}", duration(elapsed), age(bound)));
         }
-        (Some(elapsed), _) => facts.push(duration(elapsed)),
-        _ => {}
+        (Some(elapsed), None) => facts.push(duration(elapsed)),
+        (None, _) => {}
     }
     if row.attempts > 1 {
         facts.push(match row.word {
-            "running" => format!("attempt {}", row.attempts),
-            _ => format!("{} attempts", row.attempts),
+            "running" => format!("try {}", row.attempts),
+            _ => format!("{} tries", row.attempts),
         });
     }
     if !row.spent.is_zero() {
         facts.push(units(row.spent));
     }
-    if let Some(wait) = &row.waits {
-        match wait.until_ms {
-            Some(until_ms) if !narrow => facts.push(format!("until {}", utc(until_ms))),
-            Some(_) => {}
-            None => facts.push(wait.what.clone()),
+    match &row.waits {
+        // What blocked and uncertain nodes wait for is said below the tree.
+        Some(wait) if row.word.is_empty() => facts.push(wait.what.clone()),
+        Some(wait) if !narrow => {
+            let day = wait.until_ms.map(utc);
+            facts.extend(day.and_then(|day| Some(format!("until {}", day.split(' ').next()?))));
         }
+        _ => {}
     }
     facts.join(", ")
 }

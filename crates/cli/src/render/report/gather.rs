@@ -140,6 +140,7 @@ impl Found {
                 .as_ref()
                 .map(|id| escape::line(id.as_str())),
             evidence: names(evidence),
+            proof: None,
             revision: event.revision.0,
         });
     }

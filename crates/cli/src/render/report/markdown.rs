@@ -168,6 +168,9 @@ fn decisions(text: &mut String, report: &Report) {
         }
         evidence(text, &decision.evidence);
         let _ = writeln!(text, "; event {}.", decision.revision);
+        for sentence in decision.proof.iter().flat_map(super::proof::sentences) {
+            let _ = writeln!(text, "  {}.", plain(&sentence));
+        }
     }
 }
 
