@@ -80,7 +80,8 @@ async fn try_once(
     }
 }
 
-/// Starts a look-up of an attempt that nobody can say the outcome of.
+/// Starts a look-up of an attempt that nobody can say the outcome of. It may take as long as the effect does: one that
+/// attaches to a process that still runs answers when that ends.
 pub(crate) fn look_up(
     core: &Arc<Core>,
     subject: &Subject,
@@ -93,15 +94,26 @@ pub(crate) fn look_up(
         let attempt_id = call.attempt_id.clone();
         let asked = tokio::spawn(async move { adapter.lookup(&call).await });
         core.work.keep(asked.abort_handle());
-        let found = asked.await.unwrap_or_else(|_| Lookup::Inconclusive {
-            why: "the look-up panicked".to_owned(),
-        });
-        if let Some(entry) = core.directory.run(&subject) {
+        let found = match asked.await {
+            Ok(found) => Some(found),
+            // The engine stops at once; the next one looks again.
+            Err(error) if error.is_cancelled() => None,
+            Err(_) => Some(Lookup::Inconclusive {
+                why: "the look-up panicked".to_owned(),
+            }),
+        };
+        if let (Some(entry), Some(found)) = (core.directory.run(&subject), found) {
+            let (taken, is_taken) = oneshot::channel();
             // An owner that starts later looks again by itself.
-            let _ = entry.actor.cast(RunMessage::LookedUp {
+            let sent = entry.actor.cast(RunMessage::LookedUp {
                 attempt_id,
                 found: Box::new(found),
+                taken,
             });
+            if sent.is_ok() {
+                // A drain waits until what was found is recorded. The sender is dropped, whatever becomes of it.
+                let _ = is_taken.await;
+            }
         }
         // The store can be opened again as soon as nothing is in flight, so let go of it first.
         drop(core);

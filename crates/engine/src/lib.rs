@@ -11,6 +11,7 @@
 //! | [`adapter`], [`program`] | effects, and who decides which |
 //! | [`worker`] | typed calls of one principal to one run |
 //! | [`process`] | an effect that is a command in its own process group |
+//! | [`shim`] | the same under a process of its own, which outlives the engine and records how it ended |
 //! | [`crash`] | where tests stop the process around an append; not in release builds |
 //!
 //! Inside: `run_actor` (hops 1 and 5), `mission_actor`, `supervisor`, `schedule` over `plan`, `effects`, `report`,
@@ -36,6 +37,7 @@ pub mod program;
 mod report;
 mod run_actor;
 mod schedule;
+pub mod shim;
 mod store;
 mod supervisor;
 mod work;

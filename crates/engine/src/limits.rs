@@ -44,3 +44,16 @@ pub const PROCESS_TRANSCRIPT_BYTES: u64 = 16 * 1024 * 1024;
 /// How long the output of a process is awaited after the process ended, in milliseconds. A descendant that left
 /// the group may keep a pipe open for ever.
 pub const PROCESS_PIPE_MS: u64 = 2_000;
+
+/// Bytes of one of a shim's own files: a command line of a few KiB, names, and digests.
+pub const SHIM_FILE_BYTES: u64 = 256 * 1024;
+
+/// Bytes of one output that a shim records: a patch or a transcript, read whole to compare its digest.
+pub const SHIM_OUTPUT_BYTES: u64 = 256 * 1024 * 1024;
+
+/// How long what a command left behind is killed again and again until nothing is left, in milliseconds. A process
+/// that waits for a broken disk cannot be killed at all.
+pub const SHIM_KILL_MS: u64 = 10_000;
+
+/// Bytes that a value has at least to be masked: a shorter one would be found in every text.
+pub const MASK_MIN_BYTES: usize = 4;

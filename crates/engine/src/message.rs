@@ -126,6 +126,8 @@ pub(crate) enum RunMessage {
         attempt_id: AttemptId,
         /// The answer.
         found: Box<Lookup>,
+        /// Dropped when what it says was recorded.
+        taken: oneshot::Sender<()>,
     },
     /// The engine closes cleanly: let go of the run (T-16).
     Release,

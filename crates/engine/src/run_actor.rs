@@ -117,8 +117,13 @@ impl Actor for RunActor {
                 let _ = reply.send(recorded);
             }
             RunMessage::Planned { step, answer } => owner.planned(step, *answer).await,
-            RunMessage::LookedUp { attempt_id, found } => {
-                owner.looked_up(&attempt_id, *found).await
+            RunMessage::LookedUp {
+                attempt_id,
+                found,
+                taken,
+            } => {
+                owner.looked_up(&attempt_id, *found).await;
+                drop(taken);
             }
             RunMessage::Release => owner.release(),
             RunMessage::Tick { moved } => owner.tick(moved, &myself).await,

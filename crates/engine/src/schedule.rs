@@ -7,7 +7,7 @@ mod hold;
 mod program;
 mod steps;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aiws::decimal::Dec;
@@ -35,8 +35,8 @@ pub(crate) struct Schedule {
     asking: Option<Step>,
     /// Adapters of operations that this process admitted or asked about.
     adapters: BTreeMap<OperationId, String>,
-    /// Attempts that were looked up in this epoch.
-    looked_up: BTreeSet<AttemptId>,
+    /// Attempts that were looked up in this epoch, and whether the answer was that nothing answers.
+    looked_up: BTreeMap<AttemptId, bool>,
     /// A tick is in the mailbox.
     ticking: bool,
     /// The last tick left something to try at the same revision.
@@ -134,10 +134,12 @@ impl RunOwner {
                 }
             }
             Lookup::Conclusive(_) => {
-                tracing::info!(attempt = %attempt_id, "a look-up was uncertain itself")
+                tracing::info!(attempt = %attempt_id, "a look-up was uncertain itself");
+                self.schedule.looked_up.insert(attempt_id.clone(), true);
             }
             Lookup::Inconclusive { why } => {
-                tracing::info!(attempt = %attempt_id, why, "a look-up found nothing")
+                tracing::info!(attempt = %attempt_id, why, "a look-up found nothing");
+                self.schedule.looked_up.insert(attempt_id.clone(), true);
             }
         }
     }
@@ -161,9 +163,10 @@ impl RunOwner {
             let in_hand = match step {
                 // As long as this process has the call in flight, nothing is lost (T-18).
                 Step::Lookup { attempt_id } | Step::SettleLostRead { attempt_id } => {
+                    let answer = self.schedule.looked_up.get(attempt_id);
+                    let settles = matches!(step, Step::SettleLostRead { .. });
                     self.core.work.has(&self.subject, attempt_id)
-                        || (matches!(step, Step::Lookup { .. })
-                            && self.schedule.looked_up.contains(attempt_id))
+                        || answer.is_some_and(|nothing| !(settles && *nothing))
                 }
                 _ => false,
             };
@@ -217,7 +220,12 @@ impl RunOwner {
                 }
                 Ok(())
             }
-            Step::SettleLostRead { attempt_id } => self.settle_lost_read(state, attempt_id).await,
+            Step::SettleLostRead { attempt_id } => {
+                match self.schedule.looked_up.contains_key(attempt_id) {
+                    true => self.settle_lost_read(state, attempt_id).await,
+                    false => self.look_up(state, attempt_id, step, myself),
+                }
+            }
             Step::CompleteRun => {
                 let body = Body::CompleteRun(CompleteRun {
                     run_id: run_of(state)?,

@@ -62,7 +62,9 @@ pub fn aggregate(state: &RunState, outer_gates: &[Gate], now_ms: u64) -> Aggrega
     {
         return Aggregate::Running;
     }
-    if state.graph.is_none() || !plan(state, outer_gates, now_ms).is_empty() {
+    // A look-up asks, and what it asks about is waited for.
+    let does = |step: &Step| !matches!(step, Step::Lookup { .. });
+    if state.graph.is_none() || plan(state, outer_gates, now_ms).iter().any(does) {
         return Aggregate::Ready;
     }
     if waits.is_empty() {

@@ -66,7 +66,7 @@ impl RunOwner {
                     .insert(operation_id.clone(), effect.adapter);
                 self.dispatch(node_id, attempt_id, adapter).await
             }
-            Step::Lookup { attempt_id } => {
+            Step::Lookup { attempt_id } | Step::SettleLostRead { attempt_id } => {
                 if let Some(attempt) = state.attempts.get(attempt_id) {
                     self.schedule
                         .adapters

@@ -115,7 +115,7 @@ impl RunOwner {
             self.ask_program(state, step, &call.node_id, myself);
             return Ok(());
         };
-        self.schedule.looked_up.insert(attempt_id.clone());
+        self.schedule.looked_up.insert(attempt_id.clone(), false);
         self.schedule.again = true;
         effects::look_up(&self.core, &self.subject, adapter?, call);
         Ok(())

@@ -98,11 +98,24 @@ async fn leave_in_flight(world: &World, lost_reads: bool) -> Open {
 }
 
 /// Proves FV-EFF.4: an effect whose answer was lost with the engine is looked up, read-only, and the conclusive
-/// answer settles it; it is not called again (T-20).
+/// answer settles it; it is not called again (T-20). So whatever its class: the rule for lost reads is for what no
+/// look-up answers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fv_eff_4_a_lost_answer_is_looked_up() {
-    let world = World::new(EffectClass::Idempotent);
-    let open = leave_in_flight(&world, false).await;
+    let classes = [
+        (EffectClass::Idempotent, false),
+        (EffectClass::External, false),
+        (EffectClass::Read, true),
+    ];
+    for (class, rule) in classes {
+        looked_up(class, rule).await;
+    }
+}
+
+async fn looked_up(class: EffectClass, rule: bool) {
+    let world = World::new(class);
+    world.outside.answers.store(true, Ordering::SeqCst);
+    let open = leave_in_flight(&world, rule).await;
     let state = open.until(RUN, |state| state.attempts.size() == 2).await;
     let lost = state
         .attempts

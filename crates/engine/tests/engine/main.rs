@@ -12,6 +12,7 @@ mod embed;
 mod owners;
 mod process;
 mod replies;
+mod shim;
 mod stages;
 mod storage;
 mod support;

@@ -152,6 +152,7 @@ fn an_end_that_nobody_saw_is_uncertain() {
     let finished = Finished {
         exit: Exit::Unseen,
         timed_out: false,
+        stopped: false,
         stdout: Default::default(),
         stderr: Default::default(),
         transcript_truncated: false,

@@ -57,7 +57,7 @@ pub enum Step {
         /// The node.
         node_id: NodeId,
     },
-    /// Settle a lost read by the contract's rule (T-20).
+    /// Look up what a lost read did and, where nothing answers, settle it by the contract's rule (T-20).
     SettleLostRead {
         /// The attempt.
         attempt_id: AttemptId,
@@ -138,13 +138,13 @@ fn truth(state: &RunState, attempt: &Attempt) -> Option<Step> {
         return None;
     }
     match state.operations.get(&attempt.operation_id)?.effect {
-        EffectClass::Read => state
-            .contract
-            .lost_reads
-            .as_ref()
-            .map(|_| Step::SettleLostRead { attempt_id }),
-        EffectClass::Idempotent => Some(Step::Lookup { attempt_id }),
-        EffectClass::External => None,
+        // The rule is for what no look-up answers; whoever carries the step out looks first.
+        EffectClass::Read if state.contract.lost_reads.is_some() => {
+            Some(Step::SettleLostRead { attempt_id })
+        }
+        EffectClass::Read | EffectClass::Idempotent | EffectClass::External => {
+            Some(Step::Lookup { attempt_id })
+        }
     }
 }
 

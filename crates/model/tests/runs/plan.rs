@@ -144,17 +144,14 @@ fn ready_nodes_are_those_found_by_hand() {
 #[test]
 fn an_uncertain_effect_is_never_tried_again() {
     let attempt_id = || id("at-a-1");
+    let lookup = || {
+        let attempt_id = attempt_id();
+        Some(Next::Lookup { attempt_id })
+    };
     let cases = [
-        (EffectClass::External, false, None, true),
-        (
-            EffectClass::Idempotent,
-            false,
-            Some(Next::Lookup {
-                attempt_id: attempt_id(),
-            }),
-            true,
-        ),
-        (EffectClass::Read, false, None, true),
+        (EffectClass::External, false, lookup(), true),
+        (EffectClass::Idempotent, false, lookup(), true),
+        (EffectClass::Read, false, lookup(), true),
         (
             EffectClass::Read,
             true,

@@ -106,6 +106,8 @@ pub struct Outside {
     pub journal: Mutex<Option<Journal>>,
     /// Whether any call came in before its DISPATCHED was in the log.
     pub early: AtomicBool,
+    /// Whether a look-up knows what a call did.
+    pub answers: AtomicBool,
 }
 
 impl Outside {
@@ -121,6 +123,7 @@ impl Outside {
             arrived: Semaphore::new(0),
             journal: Mutex::default(),
             early: AtomicBool::new(false),
+            answers: AtomicBool::new(class == EffectClass::Idempotent),
         }
     }
 
@@ -183,11 +186,17 @@ impl Adapter for Outside {
         } else {
             EffectOutcome::NotApplied
         };
+        let answers = self.answers.load(Ordering::SeqCst);
         Box::pin(async move {
-            Lookup::Conclusive(EffectReport {
-                outcome,
-                evidence: object! { "lookedUp": true },
-            })
+            match answers {
+                true => Lookup::Conclusive(EffectReport {
+                    outcome,
+                    evidence: object! { "lookedUp": true },
+                }),
+                false => Lookup::Inconclusive {
+                    why: "the outside keeps no record".to_owned(),
+                },
+            }
         })
     }
 }
