@@ -67,6 +67,8 @@ impl Office {
         view: View,
         peer: &Peer,
     ) -> Result<Answer, Error> {
+        // What goes on does so with the variables of whoever asks, and an agent's are no person's.
+        self.require_person(peer).await?;
         let mut resumed = Resumed::default();
         self.finish_starts(named, &environment, peer, &mut resumed)
             .await?;

@@ -10,7 +10,7 @@ use aiws::record::ActorKind;
 use praxis_engine::Capability;
 
 use super::{Office, Peer, blocking};
-use crate::human::{self, Caller, Way};
+use crate::human::{self, Caller, Proof, Way};
 use crate::limits::RETENTION_MS;
 use crate::request::Given;
 use crate::session::{login, named, now_ms};
@@ -43,6 +43,26 @@ impl Office {
         self.person_called(peer, given, actor, said).await
     }
 
+    /// Refuses whoever descends from the work, where nothing is decided.
+    ///
+    /// # Errors
+    ///
+    /// `HUMAN_REQUIRED`.
+    pub async fn require_person(&self, peer: &Peer) -> Result<(), Error> {
+        self.prove(peer, Way::Verb, false).await.map(drop)
+    }
+
+    async fn prove(&self, peer: &Peer, way: Way, grants: bool) -> Result<Proof, Error> {
+        let reader = self.reader();
+        let mut work = blocking(move || reader.work()).await?;
+        work.lost &= grants;
+        match peer {
+            Peer::Own => human::prove(&Caller::this_process()?, way, &work, now_ms()),
+            Peer::Socket(Ok(caller)) => human::prove(caller, way, &work, now_ms()),
+            Peer::Socket(Err(error)) => Err(error.clone()),
+        }
+    }
+
     /// As [`Office::person`], in a name that is known.
     pub(super) async fn person_called(
         &self,
@@ -56,14 +76,7 @@ impl Office {
             Given::ByVerb => Way::Verb,
             Given::InAdvance => Way::InAdvance,
         };
-        let reader = self.reader();
-        let mut work = blocking(move || reader.work()).await?;
-        work.lost &= said.grants;
-        let proof = match peer {
-            Peer::Own => human::prove(&Caller::this_process()?, way, &work, now_ms())?,
-            Peer::Socket(Ok(caller)) => human::prove(caller, way, &work, now_ms())?,
-            Peer::Socket(Err(error)) => return Err(error.clone()),
-        };
+        let proof = self.prove(peer, way, said.grants).await?;
         let record = object! {
             "format": "praxis-decision",
             "version": 0,

@@ -8,6 +8,7 @@ use praxis_engine::Shutdown;
 use super::{Call, block_on};
 use crate::args::Serve as Args;
 use crate::exit::Exit;
+use crate::office::Peer;
 use crate::render::{program, say};
 use crate::seat::Seat;
 use crate::signals::Signals;
@@ -33,6 +34,8 @@ pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
                 return Err(Error::new(Code::StoreLocked, message));
             }
         };
+        // Whoever has the store open says who is a person: that is none of an agent's.
+        office.require_person(&Peer::Own).await?;
         let serving = server::serve(&office)?;
         say(&format!(
             "serving {}: {} list, or docs/SOCKET.md for programs; Ctrl-C stops",
