@@ -83,15 +83,17 @@ pub(super) fn living(store: &Path, state: &RunState) -> Vec<ProcessId> {
     started.filter_map(process).collect()
 }
 
-/// Whether the processes of an attempt may be anywhere: it was dispatched, and has neither lock nor record.
+/// Whether the processes of an attempt may be anywhere: it was dispatched, and has neither a shim that can be named nor
+/// a record. A lock alone says nothing: whoever killed the shim can hold it, too.
 pub(super) fn is_lost(store: &Path, state: &RunState, owned: bool) -> bool {
     open_attempts(store, state).any(|(attempt, _, probe)| {
+        let unnamed = matches!(probe, Probe::NotStarted | Probe::Running(None));
         // One that this engine dispatched a moment ago may not have its files yet.
         let starting = owned
             && attempt.status == AttemptStatus::Dispatched
             && attempt.epoch.0 == state.epoch
-            && probe == Probe::NotStarted;
-        !starting && !is_shown(&probe)
+            && unnamed;
+        !starting && (unnamed || !is_shown(&probe))
     })
 }
 
