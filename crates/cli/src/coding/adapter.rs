@@ -1,23 +1,25 @@
-//! The two effects of a coding run: an agent's command line and a check's, each in a tree of its own.
+//! The two effects of a coding run: an agent's command line and a check's, each in a tree of its own, under a shim.
 //! Invariant: a tree is built from verified inputs alone, the environment is the approved one, and what is reported was stored before.
 //! Called by the engine's effect workers after DISPATCHED is durable.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use aiws::decimal::Dec;
 use aiws::error::{Code, Error};
 use aiws::json::Value;
-use aiws::record::{Artifact, EffectClass, Manifest};
-use praxis_engine::process::{Exit, Finished, Process};
-use praxis_engine::{Adapter, BoxFuture, EffectCall, EffectOutcome, EffectReport, Input};
+use aiws::record::{EffectClass, Manifest};
+use praxis_engine::process::Process;
+use praxis_engine::shim::{self, ExitRecord, Probe, Ran, Shim, looks_secret};
+use praxis_engine::{Adapter, BoxFuture, EffectCall, EffectOutcome, EffectReport, Input, Lookup};
 
-use super::attempt::{AttemptFiles, plan, put, transcript, usage};
+use super::attempt::AttemptFiles;
 use super::contract::Job;
 use super::graph::Stage;
-use super::outcome::{CHECK_FILE, Ended, Outcome, PATCH_FILE, PLAN_FILE, TRANSCRIPT_FILE, counts};
+use super::outcome::{CHECK_FILE, PATCH_FILE, PLAN_FILE, counts};
 use super::program::Coding;
+use super::report::{Recorded, not_started};
+use super::shimmed::{BEFORE_FILE, Part};
 use super::workspace::{Workspace, private_dir, remove};
 use crate::limits;
 use crate::store::write_private;
@@ -27,13 +29,16 @@ pub const AGENT: &str = "agent";
 /// The name of the adapter that runs checks.
 pub const CHECK: &str = "check";
 
-/// Variables that agents and checks always see.
-const ALWAYS: &[&str] = &["PATH", "HOME", "LANG"];
+/// The variable that names the attempt, for agents and checks.
+const ATTEMPT: &str = "PRAXIS_ATTEMPT_ID";
 
-/// Runs agents: nobody can tell from outside what a lost one did.
+/// Variables that agents and checks always see.
+pub const ALWAYS: &[&str] = &["PATH", "HOME", "LANG"];
+
+/// Runs agents: what one did without a shim that saw its end, nobody can tell from outside.
 pub struct AgentAdapter(pub Arc<Coding>);
 
-/// Runs checks, which only read: a lost one may run again.
+/// Runs checks, which only read: one whose end no shim saw may run again.
 pub struct CheckAdapter(pub Arc<Coding>);
 
 impl Adapter for AgentAdapter {
@@ -42,8 +47,11 @@ impl Adapter for AgentAdapter {
     }
 
     fn call(&self, call: EffectCall) -> BoxFuture<'_, EffectReport> {
-        let coding = Arc::clone(&self.0);
-        Box::pin(async move { run(coding, call, Kind::Agent).await })
+        Box::pin(run(Arc::clone(&self.0), call))
+    }
+
+    fn lookup<'a>(&'a self, call: &'a EffectCall) -> BoxFuture<'a, Lookup> {
+        Box::pin(attach(Arc::clone(&self.0), call.clone()))
     }
 }
 
@@ -53,20 +61,17 @@ impl Adapter for CheckAdapter {
     }
 
     fn call(&self, call: EffectCall) -> BoxFuture<'_, EffectReport> {
-        let coding = Arc::clone(&self.0);
-        Box::pin(async move { run(coding, call, Kind::Check).await })
+        Box::pin(run(Arc::clone(&self.0), call))
     }
-}
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Agent,
-    Check,
+    fn lookup<'a>(&'a self, call: &'a EffectCall) -> BoxFuture<'a, Lookup> {
+        Box::pin(attach(Arc::clone(&self.0), call.clone()))
+    }
 }
 
 /// One call, prepared.
 struct Prepared {
-    process: Process,
+    shim: Shim,
     files: AttemptFiles,
 }
 
@@ -75,44 +80,83 @@ struct Hand {
     job: Arc<Job>,
     stage: Stage,
     workspace: Workspace,
+    lent: BTreeMap<String, String>,
     call: EffectCall,
 }
 
-async fn run(coding: Arc<Coding>, call: EffectCall, kind: Kind) -> EffectReport {
-    let Some((job, stage)) = coding.known(&call.mission_id).zip(Stage::of(&call.node_id)) else {
-        return not_started("the run's job is not known to this engine");
-    };
+fn hand(coding: &Coding, call: EffectCall) -> Option<Arc<Hand>> {
+    let (job, stage) = coding
+        .known(&call.mission_id)
+        .zip(Stage::of(&call.node_id))?;
     let workspace = coding.workspace(&job);
-    let hand = Arc::new(Hand {
+    let lent = coding.environment(&job.run_id);
+    Some(Arc::new(Hand {
         job,
         stage,
         workspace,
+        lent,
         call,
-    });
-    let prepared = match blocking(&hand, |hand| hand.prepare()).await {
+    }))
+}
+
+const NO_JOB: &str = "the run's job is not known to this engine";
+
+async fn run(coding: Arc<Coding>, call: EffectCall) -> EffectReport {
+    let Some(hand) = hand(&coding, call) else {
+        return not_started(NO_JOB);
+    };
+    let Prepared { shim, files } = match blocking(&hand, |hand| hand.prepare()).await {
         Ok(prepared) => prepared,
         Err(error) => return troubled(&coding, error).await,
     };
-    let files = prepared.files;
-    let ended = match prepared.process.run().await {
-        Ok(finished) => ended(&finished),
-        // The one error of a process says that it was not started.
-        Err(error) => {
-            let message = format!("the command could not be started: {error}");
-            return troubled(&coding, Error::new(Code::StoreIo, message)).await;
-        }
+    let started = |why: &dyn std::fmt::Display| {
+        Error::new(
+            Code::StoreIo,
+            format!("the command could not be started: {why}"),
+        )
     };
-    let Some(ended) = ended else {
-        return uncertain("it was started, and the system did not say how it ended");
+    let record = match shim.run().await {
+        Ok(Ran::Ended(record)) => record,
+        Ok(Ran::NotStarted(why)) => return troubled(&coding, started(&why)).await,
+        Ok(Ran::Lost(why)) => return uncertain(&why),
+        Err(error) => return troubled(&coding, started(&error)).await,
     };
-    let reported = blocking(&hand, move |hand| match kind {
-        Kind::Agent => hand.agent_report(&files, ended),
-        Kind::Check => hand.check_report(&files, ended),
-    });
-    match reported.await {
+    match blocking(&hand, move |hand| hand.report(&files, &record)).await {
         Ok(report) => report,
         // It ran; what it did could not be stored, so nobody can say from here.
-        Err(error) => uncertain(&error.to_string()),
+        Err(error) => uncertain(&error.message),
+    }
+}
+
+/// Waits for the shim of an attempt that another engine started, and reports what it recorded. Nothing is started.
+async fn attach(coding: Arc<Coding>, call: EffectCall) -> Lookup {
+    let inconclusive = |why: String| Lookup::Inconclusive { why };
+    let Some(hand) = hand(&coding, call) else {
+        return inconclusive(NO_JOB.to_owned());
+    };
+    let files = hand.files();
+    let lived = matches!(files.probe(), Probe::Running(_));
+    match shim::wait(files.folder()).await {
+        Ok(Probe::Ended(record)) => {
+            match blocking(&hand, move |hand| hand.report(&files, &record)).await {
+                Ok(report) => Lookup::Conclusive(report),
+                Err(error) => inconclusive(error.message),
+            }
+        }
+        Ok(Probe::Lost(_)) => {
+            // Seen while it lived, it is as if this engine had started it; and a check runs again by itself.
+            if lived || matches!(hand.stage, Stage::Check(_)) {
+                let ended = blocking(&hand, move |hand| {
+                    shim::end_left(files.folder(), &hand.marker(), lived);
+                    Ok(())
+                });
+                drop(ended.await);
+            }
+            inconclusive("its shim is gone, and left no record of how it ended".to_owned())
+        }
+        Ok(Probe::Running(_)) => inconclusive("another shim runs in its folder".to_owned()),
+        Ok(Probe::NotStarted) => inconclusive("no shim was started for it".to_owned()),
+        Err(why) => inconclusive(why),
     }
 }
 
@@ -146,20 +190,21 @@ async fn troubled(coding: &Coding, error: Error) -> EffectReport {
     report
 }
 
-fn not_started(why: &str) -> EffectReport {
-    let outcome = Outcome {
-        ended: Ended::NotStarted,
-        failure: Some(why.to_owned()),
-        artifacts: Vec::new(),
-    };
-    EffectReport {
-        outcome: EffectOutcome::NotApplied,
-        evidence: outcome.to_value().unwrap_or_default(),
-    }
-}
-
 impl Hand {
-    /// Builds the tree and the files, and the process that will run in it.
+    fn files(&self) -> AttemptFiles {
+        AttemptFiles::of(
+            &self.workspace,
+            &self.call.node_id,
+            self.call.attempt_number,
+        )
+    }
+
+    /// The entry of the environment that this attempt alone has.
+    fn marker(&self) -> String {
+        format!("{ATTEMPT}={}", self.call.attempt_id)
+    }
+
+    /// Builds the tree and the files, and the shim whose command will run in it.
     fn prepare(&self) -> Result<Prepared, Error> {
         let tree = match self.stage {
             Stage::Check(number) => format!("check-{number}"),
@@ -169,30 +214,83 @@ impl Hand {
         let directory = self
             .workspace
             .materialize(&tree, &self.input_bytes(PATCH_FILE))?;
-        let files = AttemptFiles::of(
-            &self.workspace,
-            &self.call.node_id,
-            self.call.attempt_number,
-        );
+        let files = self.files();
         remove(&files.folder)?;
         private_dir(&files.output())?;
         let mut process = Process::new(self.payload_text("/command")?, directory);
-        process.pass = ALWAYS
-            .iter()
-            .map(|name| (*name).to_owned())
-            .chain(self.environment())
-            .collect();
+        let seen = ALWAYS.iter().map(|name| (*name).to_owned());
+        process.pass = seen.chain(self.names("/payload/environment")).collect();
+        if !self.lent.is_empty() {
+            // The environment of whoever handed the run in, not that of the process that has the store.
+            process.set.clone_from(&self.lent);
+            let names = std::mem::take(&mut process.pass);
+            process.set.retain(|name, _| names.contains(name));
+        }
         process.wall_ms = self
             .payload_text("/bounds/timeoutSeconds")?
             .parse::<u64>()
             .unwrap_or(0)
             .saturating_mul(1_000);
-        process.transcript = Some(files.transcript());
         process.transcript_bytes = limits::TRANSCRIPT_BYTES;
+        let attempt = self.call.attempt_id.to_string();
+        process.set.insert(ATTEMPT.to_owned(), attempt);
         if let Some(stage) = self.stage.agent() {
-            process.set = self.agent_environment(stage, &files)?;
+            process.set.extend(self.agent_environment(stage, &files)?);
+            let before = self.input_bytes(PATCH_FILE);
+            write_private(&files.folder.join(BEFORE_FILE), &before, true)?;
         }
-        Ok(Prepared { process, files })
+        process.mask_names = self.secrets();
+        let shim = Shim {
+            // Also after an upgrade it is this very program, not the one that has its name by now.
+            program: PathBuf::from("/proc/self/exe"),
+            folder: files.folder.clone(),
+            operation_id: self.call.operation_id.clone(),
+            attempt_id: self.call.attempt_id.clone(),
+            process,
+            host: aiws::canonical::to_value(&self.part()?)?,
+        };
+        Ok(Prepared { shim, files })
+    }
+
+    /// What the shim has to know beside the command.
+    fn part(&self) -> Result<Part, Error> {
+        let mut manifests = self.call.inputs.iter().map(|input| &input.manifest);
+        let is_check = matches!(self.stage, Stage::Check(_));
+        Ok(Part {
+            node: self.call.node_id.clone(),
+            store: text(self.workspace.store())?.to_owned(),
+            run: self.job.run_id.to_string(),
+            base: self.job.base_commit.clone(),
+            repository: self.job.repository.clone(),
+            failure: manifests
+                .find_map(|manifest| failure_of(manifest))
+                .filter(|_| is_check),
+        })
+    }
+
+    /// The variables whose values are kept nowhere: those that were declared so, and those that look so.
+    fn secrets(&self) -> Vec<String> {
+        let mut names = self.names("/payload/secrets");
+        let let_through = self.names("/payload/environment").into_iter();
+        names.extend(let_through.filter(|name| looks_secret(name)));
+        names
+    }
+
+    /// What is reported of the attempt, from its shim's record alone.
+    fn report(&self, files: &AttemptFiles, record: &ExitRecord) -> Result<EffectReport, Error> {
+        let recorded = Recorded {
+            job: &self.job,
+            stage: self.stage,
+            call: &self.call,
+            files,
+            record,
+        };
+        let report = recorded.report()?;
+        if let Stage::Check(number) = self.stage {
+            // The check is over and its word is kept. A tree that stays is removed before the next one is built.
+            drop(self.workspace.discard(&format!("check-{number}")));
+        }
+        Ok(report)
     }
 
     /// What an agent finds in its environment beside the names that were let through.
@@ -201,12 +299,11 @@ impl Hand {
         stage: &str,
         files: &AttemptFiles,
     ) -> Result<BTreeMap<String, String>, Error> {
-        let mut set = BTreeMap::new();
+        let (mut set, folder) = (BTreeMap::new(), &files.folder);
         let mut say =
             |name: &str, value: &str| drop(set.insert(format!("PRAXIS_{name}"), value.to_owned()));
         say("STAGE", stage);
         say("OPERATION_ID", self.call.operation_id.as_str());
-        say("ATTEMPT_ID", self.call.attempt_id.as_str());
         say("OUTPUT_DIR", text(&files.output())?);
         say("USAGE_FILE", text(&files.usage())?);
         let task = files.folder.join("task.md");
@@ -222,9 +319,18 @@ impl Hand {
         for input in &self.call.inputs {
             write_input(&inputs, input)?;
         }
-        for (variable, name) in [("PLAN_FILE", PLAN_FILE), ("FEEDBACK_FILE", CHECK_FILE)] {
-            if let Some(bytes) = self.input(name) {
-                let path = files.folder.join(if variable == "PLAN_FILE" {
+        let told = match (self.stage, &self.job.from) {
+            // A plan has no check to be told of, but an earlier run's end.
+            (Stage::Plan, Some(from)) => Some(from.feedback.as_bytes()),
+            _ => self.input(CHECK_FILE),
+        };
+        let files = [
+            ("PLAN_FILE", self.input(PLAN_FILE)),
+            ("FEEDBACK_FILE", told),
+        ];
+        for (variable, bytes) in files {
+            if let Some(bytes) = bytes {
+                let path = folder.join(if variable == "PLAN_FILE" {
                     "plan.md"
                 } else {
                     "feedback.txt"
@@ -234,97 +340,6 @@ impl Hand {
             }
         }
         Ok(set)
-    }
-
-    fn agent_report(&self, files: &AttemptFiles, ended: Ended) -> Result<EffectReport, Error> {
-        let (actual, usage_note) = usage(files);
-        let mut transcript = transcript(files);
-        if let Some(note) = usage_note {
-            transcript.push_str(&format!("\n[praxis: {note}]\n"));
-        }
-        let mut artifacts = vec![self.put(TRANSCRIPT_FILE, transcript.as_bytes())?];
-        if ended.is_refusal() {
-            let failure = Some("the agent said that it did nothing (exit 75)".to_owned());
-            let evidence = Outcome {
-                ended,
-                failure,
-                artifacts,
-            }
-            .to_value()?;
-            return Ok(EffectReport {
-                outcome: EffectOutcome::NotApplied,
-                evidence,
-            });
-        }
-        let mut failure = (!ended.is_success()).then(|| format!("the agent {}", ended.sentence()));
-        match self.stage {
-            Stage::Plan => match plan(files) {
-                Ok(plan) => artifacts.push(self.put(PLAN_FILE, &plan)?),
-                Err(error) => failure = failure.or(Some(error.message)),
-            },
-            _ => {
-                // An agent may have removed the engine's repository, too.
-                let prepared = self.workspace.prepare(&self.job.repository());
-                let patch = match prepared.and_then(|()| self.workspace.capture()) {
-                    Ok(captured) => captured.patch,
-                    Err(error) => {
-                        failure = failure.or(Some(error.message));
-                        self.input_bytes(PATCH_FILE)
-                    }
-                };
-                artifacts.push(self.put(PATCH_FILE, &patch)?);
-            }
-        }
-        let evidence = Outcome {
-            ended,
-            failure,
-            artifacts,
-        }
-        .to_value()?;
-        Ok(EffectReport {
-            outcome: EffectOutcome::Applied { actual },
-            evidence,
-        })
-    }
-
-    fn check_report(&self, files: &AttemptFiles, ended: Ended) -> Result<EffectReport, Error> {
-        let producer = self
-            .call
-            .inputs
-            .iter()
-            .map(|input| &input.manifest)
-            .find_map(|manifest| failure_of(manifest));
-        let said = format!(
-            "The check `{}` {}.\n{}\n{}",
-            crate::render::escape::line(&self.payload_text("/command")?),
-            ended.sentence(),
-            producer
-                .as_ref()
-                .map(|failure| format!("It counts as failed whatever it says: {failure}.\n"))
-                .unwrap_or_default(),
-            transcript(files)
-        );
-        let failure = producer
-            .or_else(|| (!ended.is_success()).then(|| format!("the check {}", ended.sentence())));
-        let artifacts = vec![self.put(CHECK_FILE, said.as_bytes())?];
-        let evidence = Outcome {
-            ended,
-            failure,
-            artifacts,
-        }
-        .to_value()?;
-        if let Stage::Check(number) = self.stage {
-            // The check is over and its word is kept. A tree that stays is removed before the next one is built.
-            drop(self.workspace.discard(&format!("check-{number}")));
-        }
-        Ok(EffectReport {
-            outcome: EffectOutcome::Applied { actual: Dec::ZERO },
-            evidence,
-        })
-    }
-
-    fn put(&self, name: &str, bytes: &[u8]) -> Result<Artifact, Error> {
-        put(self.call.artifacts.as_ref(), &self.job, name, bytes)
     }
 
     fn input(&self, name: &str) -> Option<&[u8]> {
@@ -352,11 +367,12 @@ impl Hand {
         })
     }
 
-    fn environment(&self) -> Vec<String> {
+    /// A list of names of the approved action's payload.
+    fn names(&self, pointer: &str) -> Vec<String> {
         let names = self
             .call
             .action
-            .pointer("/payload/environment")
+            .pointer(pointer)
             .and_then(Value::as_array)
             .unwrap_or_default();
         names
@@ -386,16 +402,6 @@ fn write_input(inputs: &Path, input: &Input) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-/// How it ended; none where nobody saw that.
-fn ended(finished: &Finished) -> Option<Ended> {
-    match finished.exit {
-        Exit::Unseen => None,
-        _ if finished.timed_out => Some(Ended::TimedOut),
-        Exit::Code(code) => Some(Ended::Exit { code }),
-        Exit::Signal(number) => Some(Ended::Signal { number }),
-    }
 }
 
 /// Why the producer's own work does not count, if it does not.

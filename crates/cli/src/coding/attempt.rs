@@ -2,7 +2,7 @@
 //! Invariant: whatever a process left is bounded before it is kept, and said where it is not what it should be.
 //! Called by `adapter` while an attempt runs, by `program` for one that a person settled, and by the verb `unknown`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::contract::Job;
 use super::graph::Stage;
@@ -17,6 +17,8 @@ use aiws::id::{EvidenceId, NodeId};
 use aiws::json::Value;
 use aiws::record::{Artifact, Attempt};
 use praxis_artifacts::ArtifactProvider;
+use praxis_engine::shim::{self, Probe};
+use praxis_model::run::RunState;
 
 /// The files of one attempt beside its tree: `attempts/<node>-<number>/`.
 #[derive(Clone, Debug)]
@@ -31,9 +33,39 @@ impl AttemptFiles {
     /// The files of an attempt; nothing is touched yet.
     #[must_use]
     pub fn of(workspace: &Workspace, node: &NodeId, number: u64) -> Self {
-        let root = workspace.root().to_owned();
-        let folder = root.join("attempts").join(format!("{node}-{number}"));
-        Self { root, folder }
+        let folder = format!("attempts/{node}-{number}");
+        Self::at(workspace, &workspace.root().join(folder))
+    }
+
+    /// The files in a folder of the run.
+    #[must_use]
+    pub(super) fn at(workspace: &Workspace, folder: &Path) -> Self {
+        Self {
+            root: workspace.root().to_owned(),
+            folder: folder.to_owned(),
+        }
+    }
+
+    /// The files of an attempt of the run's state; none where it is not of a node.
+    #[must_use]
+    pub fn of_attempt(workspace: &Workspace, state: &RunState, attempt: &Attempt) -> Option<Self> {
+        let operation = state.operations.get(&attempt.operation_id)?;
+        let mut tries = operation.attempts.iter();
+        let number = tries.position(|id| *id == attempt.attempt_id)?;
+        let node = operation.node_id.as_ref()?;
+        Some(Self::of(workspace, node, number as u64 + 1))
+    }
+
+    /// The attempt's own folder: its shim's.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What its shim says now.
+    #[must_use]
+    pub fn probe(&self) -> Probe {
+        shim::probe(&self.folder)
     }
 
     /// What the process wrote, as it comes.

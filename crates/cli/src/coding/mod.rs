@@ -12,6 +12,8 @@ pub mod outcome;
 pub mod pending;
 pub mod program;
 pub mod publish;
+mod report;
+pub mod shimmed;
 pub mod source;
 mod tries;
 pub mod workspace;

@@ -56,6 +56,8 @@ pub enum Ended {
     },
     /// By the wall-clock bound.
     TimedOut,
+    /// Because somebody had it stopped.
+    Stopped,
     /// It could not be started.
     NotStarted,
     /// Nobody saw; a person found out what it did.
@@ -70,6 +72,7 @@ impl Ended {
             Self::Exit { code } => format!("ended with exit {code}"),
             Self::Signal { number } => format!("was ended by signal {number}"),
             Self::TimedOut => "ran into the time bound and was stopped".to_owned(),
+            Self::Stopped => "was stopped by a person".to_owned(),
             Self::NotStarted => "could not be started".to_owned(),
             Self::Reconciled => "was settled by a person".to_owned(),
         }
