@@ -1,11 +1,6 @@
-//! An agent that decides for a person: as child, as daemon, with engine or shim or both killed, over the socket.
-//! Invariant: engine, shims, agents and terminals are real; what is not prevented is tested as docs/SECURITY.md states it.
-//! Run by `cargo test`.
-
-// Helpers of tests may panic as tests do.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
+//! The scene of these tests: runs that wait for a person, an agent with designs on them, and the person.
+//! Invariant: an impostor says by a FIFO that it is done; what came of each of its tries stands in a file.
+//! Used by the tests of this folder.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
@@ -15,7 +10,8 @@ use std::process::{Child, Command, Stdio};
 use aiws::json::Value;
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use support::{Called, World, called, parse, text};
+
+use crate::support::{self, Called, World, called, parse, text};
 
 /// An agent that does its work.
 const HONEST: &str = r#"
@@ -77,22 +73,22 @@ const DAEMON: &str =
     r#"env -i PATH="$PATH" setsid sh "$DAEMON_SCRIPT" </dev/null >/dev/null 2>&1 &"#;
 
 /// An agent's end that leaves a daemon, and stays until that has begun.
-const LEAVE: &str = "shim >\"$RESULTS/shim\"\n( DAEMON )\nread -r go <\"$GO\"\n";
+pub const LEAVE: &str = "shim >\"$RESULTS/shim\"\n( DAEMON )\nread -r go <\"$GO\"\n";
 
 /// A daemon's beginning: the shim's number.
-const STAY: &str = "s=$(cat \"$RESULTS/shim\")\n";
+pub const STAY: &str = "s=$(cat \"$RESULTS/shim\")\n";
 
 /// A store with a plan, a result and a paused run that wait, and an agent that has designs on them.
-struct Scene {
-    world: World,
+pub struct Scene {
+    pub world: World,
     engine: Option<Child>,
-    plan: (String, String),
+    pub plan: (String, String),
     result: (String, String),
     paused: String,
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let world = World::new(HONEST);
         let mut scene = Self {
             world,
@@ -132,7 +128,7 @@ impl Scene {
         words.find(is_digest).unwrap().to_owned()
     }
 
-    fn verb(&self, args: &[&str]) -> Called {
+    pub fn verb(&self, args: &[&str]) -> Called {
         self.world.verb(args)
     }
 
@@ -141,7 +137,7 @@ impl Scene {
     }
 
     /// Has the store open in a process of its own, as a person's other terminal would.
-    fn serve(&mut self) {
+    pub fn serve(&mut self) {
         let mut command = self.world.praxis();
         command.arg("serve").stderr(Stdio::piped());
         let mut engine = command.spawn().unwrap();
@@ -153,7 +149,7 @@ impl Scene {
     }
 
     /// Writes the impostor: `agent` is what its agent does in the plan stage, `daemon` what it leaves behind.
-    fn impostor(&self, agent: &str, daemon: &str) {
+    pub fn impostor(&self, agent: &str, daemon: &str) {
         let results = self.path("results");
         fs::create_dir_all(&results).unwrap();
         let engine = self.engine.as_ref().map_or(0, Child::id);
@@ -204,26 +200,26 @@ impl Scene {
     }
 
     /// Runs the impostor's agent to whatever end.
-    fn run(&self) -> Called {
+    pub fn run(&self) -> Called {
         called(&mut self.world.code(&["--no-wait", "--json"]))
     }
 
     /// Starts the impostor's run in the background.
-    fn begin(&self) -> Running {
+    pub fn begin(&self) -> Running {
         let mut command = self.world.code(&["--no-wait", "--json"]);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         Running(command.spawn().unwrap())
     }
 
     /// Waits for what the impostor left behind.
-    fn daemon_is_done(&self) {
+    pub fn daemon_is_done(&self) {
         let mut wait = Command::new("timeout");
         let said = called(wait.arg("60").arg("cat").arg(self.path("done")));
         assert_eq!(said.out, "done\n", "the daemon did not come to its end");
     }
 
     /// What came of a try: the text, and the reason of the refusal.
-    fn outcome(&self, name: &str) -> (String, Option<String>) {
+    pub fn outcome(&self, name: &str) -> (String, Option<String>) {
         let path = self.path("results").join(name);
         let said = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
         let reason = said
@@ -235,7 +231,7 @@ impl Scene {
     }
 
     /// Each of these tries was refused for this reason.
-    fn refused(&self, names: &[&str], expected: &str) {
+    pub fn refused(&self, names: &[&str], expected: &str) {
         for name in names {
             let (said, reason) = self.outcome(name);
             assert!(said.contains("HUMAN_REQUIRED"), "{name}: {said}");
@@ -243,12 +239,12 @@ impl Scene {
         }
     }
 
-    fn standing(&self, run: &str) -> String {
+    pub fn standing(&self, run: &str) -> String {
         text(&self.world.json(&["show", run]), "/standing").to_owned()
     }
 
     /// Nothing was decided, and nothing was started by anybody but the person.
-    fn untouched(&self) {
+    pub fn untouched(&self) {
         assert_eq!(self.standing(&self.plan.0), "NEEDS_APPROVAL");
         assert_eq!(self.standing(&self.result.0), "NEEDS_ACCEPTANCE");
         let held = self.world.json(&["holds"]).to_string();
@@ -261,7 +257,7 @@ impl Scene {
     }
 
     /// The person's own yes, without a terminal.
-    fn person_approves(&self) -> Called {
+    pub fn person_approves(&self) -> Called {
         self.verb(&["approve", &self.plan.0, "--digest", &self.plan.1, "--json"])
     }
 }
@@ -276,17 +272,17 @@ impl Drop for Scene {
 }
 
 /// A `praxis code` in the background.
-struct Running(Child);
+pub struct Running(Child);
 
 impl Running {
     /// Its exit; none after a signal.
-    fn wait(mut self) -> Option<i32> {
+    pub fn wait(mut self) -> Option<i32> {
         self.0.wait().unwrap().code()
     }
 }
 
 /// A command in front of a terminal of its own, with what is typed there; what the terminal showed, and the exit.
-fn at_terminal(command: &Command, typed: &str) -> (Option<i32>, String) {
+pub fn at_terminal(command: &Command, typed: &str) -> (Option<i32>, String) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
@@ -314,149 +310,8 @@ fn at_terminal(command: &Command, typed: &str) -> (Option<i32>, String) {
     (child.wait().unwrap().code(), shown)
 }
 
-const ALL: &[&str] = &[
-    "resume", "approve", "accept", "continue", "advance", "code", "socket",
-];
-
-/// Proves HS-03.11, COD-2, ERR-HUMAN_REQUIRED: an agent that decides as what it is, a child of its shim.
-#[test]
-fn a_child_decides_nothing() {
-    let mut scene = Scene::new();
-    scene.serve();
-    scene.impostor("tries\n", "");
-    assert_eq!(scene.run().exit, Some(3));
-    scene.refused(ALL, "DESCENDS_FROM_SHIM");
-    let (said, _) = scene.outcome("reconcile");
-    assert!(!said.contains("exit 0"), "{said}");
-    scene.untouched();
-    let own = scene.person_approves();
-    assert_eq!(own.exit, Some(0), "{}{}", own.out, own.err);
-}
-
-/// Proves HS-03.11: a daemon that left parents, session and environment behind is still below the subreaper.
-#[test]
-fn a_daemon_decides_nothing() {
-    let mut scene = Scene::new();
-    scene.serve();
-    let agent = "( DAEMON )\ncat \"$FIFO\"\n";
-    scene.impostor(agent, "tries\necho done > \"$FIFO\"\n");
-    assert_eq!(scene.run().exit, Some(3));
-    scene.refused(ALL, "DESCENDS_FROM_SHIM");
-    scene.untouched();
-}
-
-/// Proves HS-03.11, COD-2: with the engine dead each command opens the store itself, and finds itself below the shim.
-#[test]
-fn killing_the_engine_gives_no_authority() {
-    let scene = Scene::new();
-    let agent = "e=$(engine)\nkill -9 $e\ndead $e\ntries\ntry serve $PRAXIS --store $STORE --json serve\necho done > \"$FIFO\"\n";
-    scene.impostor(agent, "");
-    let code = scene.begin();
-    scene.daemon_is_done();
-    assert_eq!(code.wait(), None);
-    scene.refused(
-        &[
-            "approve", "accept", "continue", "advance", "code", "resume", "serve",
-        ],
-        "DESCENDS_FROM_SHIM",
-    );
-    // Nobody is there to be spoken to.
-    let (said, _) = scene.outcome("socket");
-    assert!(said.contains("Error") && said.contains("exit 1"), "{said}");
-    scene.untouched();
-    let own = scene.person_approves();
-    assert_eq!(own.exit, Some(0), "{}{}", own.out, own.err);
-}
-
-/// Proves HS-03.11: with its shim dead an agent may be anywhere; without a terminal nobody is taken for a person then.
-#[test]
-fn killing_the_shim_gives_no_authority() {
-    let mut scene = Scene::new();
-    scene.serve();
-    let agent = format!("{LEAVE}kill -9 $(shim)\n");
-    let daemon = "echo go >\"$GO\"\ndead $s\ntries\necho done >\"$FIFO\"\n";
-    scene.impostor(&agent, &format!("{STAY}{daemon}"));
-    let code = scene.begin();
-    scene.daemon_is_done();
-    assert_eq!(code.wait(), Some(5));
-    scene.refused(
-        &[
-            "approve",
-            "accept",
-            "continue",
-            "advance",
-            "reconcile",
-            "socket",
-        ],
-        "ATTEMPT_LOST",
-    );
-    scene.untouched();
-    lost(&scene);
-}
-
-/// Proves HS-03.11: with both dead it is the same.
-#[test]
-fn killing_both_gives_no_authority() {
-    let scene = Scene::new();
-    let agent = format!("engine >\"$RESULTS/engine\"\n{LEAVE}");
-    let daemon = "e=$(cat \"$RESULTS/engine\")\nkill -9 $e $s\necho go >\"$GO\"\ndead $e\ndead $s\ntries\necho done > \"$FIFO\"\n";
-    scene.impostor(&agent, &format!("{STAY}{daemon}"));
-    let code = scene.begin();
-    scene.daemon_is_done();
-    assert_eq!(code.wait(), None);
-    scene.refused(
-        &["approve", "accept", "continue", "advance", "reconcile"],
-        "ATTEMPT_LOST",
-    );
-    scene.untouched();
-    lost(&scene);
-}
-
-/// While an attempt is lost, a person needs a terminal, too, and with one decides.
-fn lost(scene: &Scene) {
-    let refused = scene.person_approves();
-    assert_eq!(refused.exit, Some(3), "{}", refused.out);
-    assert!(refused.out.contains("ATTEMPT_LOST"), "{}", refused.out);
-    let mut command = scene.world.praxis();
-    command.args(["approve", &scene.plan.0]);
-    let (exit, shown) = at_terminal(&command, "y\n");
-    assert_eq!(exit, Some(0), "{shown}");
-    assert_ne!(scene.standing(&scene.plan.0), "NEEDS_APPROVAL", "{shown}");
-}
-
-/// The limit that docs/SECURITY.md states: who kills its shim and makes itself a terminal is taken for a person, and
-/// the record says what it was.
-#[test]
-fn a_terminal_that_an_orphan_makes_is_recorded() {
-    let mut scene = Scene::new();
-    scene.serve();
-    let agent = format!("{LEAVE}kill -9 $(shim)\n");
-    let spawn = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]))";
-    let approve = "\"$PRAXIS\" --store \"$STORE\" approve \"$PLAN_RUN\" --as mallory";
-    let yes = scene.world.file("yes", "y\n");
-    let daemon = format!(
-        "{STAY}echo go >\"$GO\"\ndead $s\npython3 -c '{spawn}' {approve} <{} >\"$RESULTS/typed\" 2>&1\necho done >\"$FIFO\"\n",
-        yes.display()
-    );
-    scene.impostor(&agent, &daemon);
-    let code = scene.begin();
-    scene.daemon_is_done();
-    assert_eq!(code.wait(), Some(5));
-    let (said, _) = scene.outcome("typed");
-    assert_ne!(scene.standing(&scene.plan.0), "NEEDS_APPROVAL", "{said}");
-    let record = decision(&scene, "mallory");
-    assert_eq!(text(&record, "/proof/way"), "TYPED");
-    assert_eq!(
-        record.pointer("/proof/checked/attemptLost"),
-        Some(&Value::Bool(true))
-    );
-    assert!(text(&record, "/proof/terminal/name").starts_with("/dev/pts/"));
-    let ancestors = record.pointer("/proof/ancestors").unwrap().to_string();
-    assert!(ancestors.contains("python"), "{ancestors}");
-}
-
 /// The stored record of a decision in this name.
-fn decision(scene: &Scene, name: &str) -> Value {
+pub fn decision(scene: &Scene, name: &str) -> Value {
     let files = support::files(&scene.world.store.join("artifacts"), &|_| false);
     let record = files.iter().find_map(|(_, bytes)| {
         let value = aiws::strict::parse(bytes).ok()?;
