@@ -1,5 +1,6 @@
-//! The host's policy: who may do what in a coding run.
-//! Invariant: one table; the engine schedules and never approves, a person decides and never poses as the engine, and whatever stands in no row is refused.
+//! The host's policy: who may do what, in a coding run and in a mission for workers.
+//! Invariant: one table; the engine schedules and never approves, a worker never decides, a person decides and never poses
+//! as the engine, and whatever stands in no row is refused.
 //! Called by the engine for every command, its own included.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,7 @@ use praxis_engine::ports::{Ask, Authorization, Authorizer, Draft};
 use praxis_model::command::{Body, CommandType};
 
 use crate::coding::actions::{Actions, Grants};
+use crate::coding::contract::Job;
 
 /// A decision that a person typed at a terminal, in answer to a question that said what it is about.
 pub const AT_TERMINAL: &str = "AT_TERMINAL";
@@ -27,6 +29,9 @@ pub const IN_ADVANCE: &str = "IN_ADVANCE";
 pub const CHECK_PASSED: &str = "CHECK_PASSED";
 /// A verb that a person typed, such as `code` or `reconcile`.
 pub const TYPED: &str = "TYPED";
+
+/// A worker on the socket, which says its own name.
+pub const WORKER: &str = "WORKER";
 
 /// The policy of this command line.
 pub struct Policy {
@@ -129,6 +134,33 @@ fn is_allowed(ask: &Ask<'_>) -> bool {
             matches!(kind, C::Reconcile | C::Settle)
         }
         (ActorKind::Rule, CHECK_PASSED) => kind == C::Verify,
+        (ActorKind::Agent, WORKER) => {
+            // A worker does nodes and decides nothing; the model holds it to the grants that name it.
+            ask.run
+                .is_some_and(|run| Job::named_in(&run.contract).is_none())
+                && matches!(
+                    kind,
+                    C::ClaimDelivery
+                        | C::AcknowledgeDelivery
+                        | C::ReleaseDelivery
+                        | C::AdmitConsumer
+                        | C::Dispatch
+                        | C::Settle
+                        | C::Retry
+                        | C::CommitBoundary
+                )
+        }
+        // What `praxis code` and its engine do in a coding run, a person's script does in a mission for workers.
+        (ActorKind::Human, TYPED)
+            if matches!(
+                kind,
+                C::GrantCommand | C::RevokeApproval | C::Verify | C::CompleteRun
+            ) =>
+        {
+            let contract = ask.run.map(|run| &*run.contract);
+            let contract = contract.or(ask.mission.map(|mission| &*mission.contract));
+            contract.is_some_and(|contract| Job::named_in(contract).is_none())
+        }
         (ActorKind::Human, TYPED) => {
             matches!(
                 kind,
@@ -182,4 +214,81 @@ fn decision(ask: &Ask<'_>) -> Option<Id> {
 
 fn admitted(draft: &Draft) -> BTreeMap<Id, aiws::record::AdmissionProposal> {
     BTreeMap::from([(draft.admission_ref.clone(), draft.proposal.clone())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coding::contract::tests::job_of;
+    use crate::session::Session;
+    use aiws::error::{Code, Error};
+    use aiws::id::{ActorId, ApprovalId, RunId};
+    use praxis_engine::{Capability, Shutdown};
+    use praxis_model::command::{Approve, CompleteRun, Intent};
+
+    async fn coding_run() -> (tempfile::TempDir, Session, crate::coding::contract::Job) {
+        let dir = tempfile::TempDir::new().unwrap();
+        let store = dir.path().join("store");
+        crate::store::create_if_missing(&store).unwrap();
+        let session = Session::open(&store).await.unwrap();
+        let job = job_of(1, crate::session::now_ms());
+        let person = capability(&session, "alice", ActorKind::Human, TYPED);
+        session.start(&job, &person).await.unwrap();
+        (dir, session, job)
+    }
+
+    fn capability(session: &Session, name: &str, kind: ActorKind, class: &str) -> Capability {
+        let evidence = aiws::object! { "decision": "d" };
+        let actor = ActorId::new(name).unwrap();
+        session.host.capability(actor, kind, class, evidence)
+    }
+
+    fn approve(run: &RunId) -> Body {
+        Body::Approve(Approve {
+            approval_id: ApprovalId::new("a").unwrap(),
+            run_id: run.clone(),
+            fingerprint: aiws::digest::sha256(b"x"),
+            decision: aiws::record::ApprovalDecision::Approved,
+            expires_at_ms: aiws::decimal::Ms::from_u64(u64::MAX),
+        })
+    }
+
+    /// Proves CRD-1: in a coding run a worker may do nothing, and a person's script no more than the verbs do; nobody
+    /// but a person approves, whatever the class says.
+    #[tokio::test]
+    async fn the_table_keeps_workers_and_scripts_out_of_coding_runs() {
+        let (_dir, session, job) = coding_run().await;
+        let worker = capability(&session, "agent:w", ActorKind::Agent, WORKER);
+        let script = capability(&session, "alice", ActorKind::Human, TYPED);
+        let posing = capability(&session, "agent:w", ActorKind::Agent, TYPED);
+        let in_worker_class = capability(&session, "alice", ActorKind::Human, WORKER);
+        let (mission, run) = (&job.mission_id, &job.run_id);
+        let complete = Body::CompleteRun(CompleteRun {
+            run_id: run.clone(),
+            owner_epoch: Dec::ZERO,
+        });
+        let admit = Intent::Admit(praxis_model::command::AdmitIntent {
+            node_id: aiws::id::NodeId::new("plan").unwrap(),
+            admission_ref: None,
+        });
+        let command = |body: &Body| Intent::Command { body: body.clone() };
+        let asks = [
+            (&worker, admit.clone()),
+            (&worker, command(&complete)),
+            (&worker, command(&approve(run))),
+            (&script, command(&complete)),
+            (&script, admit),
+            (&posing, command(&approve(run))),
+            (&in_worker_class, command(&approve(run))),
+        ];
+        for (number, (capability, intent)) in asks.into_iter().enumerate() {
+            let request = format!("q-{number}");
+            let asked = session.submit(capability, mission, run, &request, intent);
+            let refused: Error = asked.await.expect_err("no row");
+            let code = refused.code();
+            let fits = [Code::AuthorizationDenied, Code::HumanRequired].contains(&code);
+            assert!(fits, "{number}: {refused}");
+        }
+        session.close(Shutdown::Drain).await.unwrap();
+    }
 }

@@ -5,10 +5,15 @@
 use std::collections::BTreeMap;
 
 use aiws::error::{Code, Error};
+use aiws::id::{MissionId, RunId};
 use aiws::json::Value;
 use serde::{Deserialize, Serialize};
 
 use crate::coding::contract::Job;
+
+mod work;
+
+pub use work::{Boundary, Effect, Reported, Token, Work, WorkAsk};
 
 /// A request. Names of runs, attempts and holds may be unambiguous beginnings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -176,17 +181,29 @@ pub enum Request {
         #[serde(default)]
         wait: bool,
     },
-    /// A strict request of the protocol, by a person or a worker.
+    /// A request of the protocol, by a person: strict, or an intent.
     Apply {
-        /// The envelope or command.
+        /// The request with its command or intent.
         command: Value,
+        /// In whose name, where it is not the caller's login.
+        #[serde(default)]
+        name: Option<String>,
     },
-    /// Waits for a delivery that a worker can claim.
-    NextDelivery {
+    /// How a run of a mission for workers stands.
+    Run {
         /// The mission.
-        mission_id: String,
+        mission_id: MissionId,
         /// The run.
-        run_id: String,
+        run_id: RunId,
+    },
+    /// Waits for a delivery that a worker can claim, or a node that can be admitted.
+    NextDelivery {
+        /// The worker's own name, `agent:NAME`.
+        worker: String,
+        /// The mission.
+        mission_id: MissionId,
+        /// The run.
+        run_id: RunId,
     },
     /// A worker's intent.
     Work(Work),
@@ -222,22 +239,6 @@ pub enum Given {
     ByVerb,
     /// Before there was anything to see.
     InAdvance,
-}
-
-/// What a worker asks of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Work {
-    /// The worker's own name.
-    pub worker: String,
-    /// The mission.
-    pub mission_id: String,
-    /// The run.
-    pub run_id: String,
-    /// The worker's name for this request: sent again, it gets the first answer.
-    pub request_id: String,
-    /// What is asked.
-    pub ask: Value,
 }
 
 impl Request {
@@ -276,6 +277,7 @@ impl Request {
                 | Self::Diff { .. }
                 | Self::Report { .. }
                 | Self::Live { .. }
+                | Self::Run { .. }
                 | Self::Pending { .. }
                 | Self::Transcript { .. }
                 | Self::Verify {}

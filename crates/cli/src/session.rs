@@ -251,11 +251,12 @@ pub fn named(option: &str, name: &str) -> Result<ActorId, Error> {
     let plain = !name.trim().is_empty()
         && name.chars().count() <= 128
         && crate::render::escape::line(name) == name;
-    if plain && !name.starts_with("system:") && !name.starts_with("rule:") {
+    let of_no_person = ["system:", "rule:", "agent:"];
+    if plain && !of_no_person.iter().any(|prefix| name.starts_with(prefix)) {
         return ActorId::new(name);
     }
     let message = format!(
-        "{option}: expected a person's name of 1 to 128 plain characters; system: and rule: name no person"
+        "{option}: expected a person's name of 1 to 128 plain characters; system:, rule: and agent: name no person"
     );
     Err(Error::new(Code::Usage, message))
 }

@@ -220,6 +220,12 @@ impl Reader {
             .collect()
     }
 
+    /// Whether a run was ever admitted, of whatever kind its mission is.
+    #[must_use]
+    pub fn is_admitted(&self, subject: &Subject) -> bool {
+        runs::is_admitted(&self.journal, subject)
+    }
+
     /// A run's state and events, without the material that it names.
     ///
     /// # Errors

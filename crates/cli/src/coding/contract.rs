@@ -473,23 +473,29 @@ fn check_names(names: &[String]) -> Result<(), Error> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use aiws::record::{Checked, Record};
 
     pub fn job(corrections: u32) -> Job {
+        job_of(corrections, 1)
+    }
+
+    pub fn job_of(corrections: u32, started_at_ms: u64) -> Job {
         let choices = Choices {
             task: "t".into(),
             agent: "a".into(),
             check: "c".into(),
             environment: vec!["B".into(), "A".into(), "B".into()],
+            secrets: Vec::new(),
+            from: None,
             max_corrections: corrections,
             budget: None,
             timeout_seconds: 5,
         };
         let origin = Origin {
             started_by: ActorId::new("p").unwrap(),
-            started_at_ms: 1,
+            started_at_ms,
             name: "abc".into(),
         };
         Job::new(choices, "/repo", "0123", origin).unwrap()

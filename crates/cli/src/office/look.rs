@@ -47,8 +47,12 @@ pub fn look(reader: &Reader, request: &Request, view: View) -> Result<Answer, Er
         Request::Report { run } => {
             let (run, page) = one(reader, run.as_deref())?;
             let report = report::Report::of(&page, &run.events, &run.job);
-            let value = json::object("report", report::value(&report));
+            let value = report::value(&report);
             Ok(Answer::done(value, view, |_| report::markdown(&report)))
+        }
+        Request::Run { mission_id, run_id } => {
+            let subject = praxis_model::stream::Subject::run(mission_id.clone(), run_id.clone());
+            super::worker::run(reader, &subject, view)
         }
         Request::Live { run } => live(reader, run.as_deref()),
         Request::Pending { run } => pending(reader, run, view),

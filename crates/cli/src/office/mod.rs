@@ -10,6 +10,7 @@ mod look;
 mod person;
 mod reconcile;
 mod watch;
+mod worker;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -103,6 +104,18 @@ impl Office {
                 self.resume(run.as_deref(), environment, view, peer).await
             }
             Request::Watch { runs, lines } => self.watch(&runs, lines, view, items).await,
+            Request::Apply { command, name } => {
+                self.apply(&command, name.as_deref(), view, peer).await
+            }
+            Request::NextDelivery {
+                worker,
+                mission_id,
+                run_id,
+            } => {
+                let subject = Subject::run(mission_id, run_id);
+                self.next_delivery(&worker, &subject, view, items).await
+            }
+            Request::Work(work) => self.work(work, view).await,
             other => Err(Error::new(
                 Code::Usage,
                 format!("expected a request that this engine knows, found {other:?}"),
@@ -155,6 +168,20 @@ impl Office {
         let state = self.session.state(&subject).await?;
         Ok((subject, state))
     }
+}
+
+/// That this engine takes nothing more: nothing was changed, and the next engine can be asked at once.
+fn closing() -> Error {
+    Error::new(
+        Code::ActorLost,
+        "expected an open engine, found that it is closing; ask again",
+    )
+    .with("connection", "closing")
+}
+
+/// That whoever asked is gone.
+fn gone() -> Error {
+    Error::new(Code::ActorLost, "nobody listens any more")
 }
 
 /// Does what blocks where it may.

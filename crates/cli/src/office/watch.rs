@@ -76,7 +76,7 @@ impl Office {
             if (last.as_ref() != Some(&value) || !answer.text.is_empty())
                 && items.send(answer).await.is_err()
             {
-                return Err(gone());
+                return Err(super::gone());
             }
             last = Some(value);
             let changed = futures(&mut seen);
@@ -84,7 +84,7 @@ impl Office {
                 () = changed => {}
                 _ = troubles.changed() => {}
                 () = tokio::time::sleep(TICK), if view.style.is_some() && !lines => {}
-                () = items.closed() => return Err(gone()),
+                () = items.closed() => return Err(super::gone()),
             }
         }
     }
@@ -154,8 +154,4 @@ fn standings(followed: &[Arc<Kept>], stands: &[Seen], trouble: Option<&Error>) -
         "standings",
         object! { "runs": runs, "trouble": trouble.map(Error::to_value) },
     )
-}
-
-fn gone() -> Error {
-    Error::new(Code::ActorLost, "nobody listens any more")
 }

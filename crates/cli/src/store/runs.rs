@@ -10,7 +10,9 @@ use praxis_model::command::Body;
 use praxis_model::register::{RegisterKey, RegisterKind};
 use praxis_model::stream::Subject;
 
-/// The runs of a journal, oldest first.
+use crate::coding::contract::Job;
+
+/// The coding runs of a journal, oldest first.
 ///
 /// # Errors
 ///
@@ -22,11 +24,41 @@ pub fn runs_of(journal: &Journal) -> Result<Vec<Subject>, Error> {
         .registers()
         .filter(|(key, _)| key.kind == RegisterKind::RunAdmission)
     {
+        if !is_coding(journal, &key.mission_id) {
+            continue;
+        }
         let subject = Subject::run(key.mission_id.clone(), RunId::from(key.key.clone()));
         runs.push((admitted_at(journal, &subject)?, subject));
     }
     runs.sort();
     Ok(runs.into_iter().map(|(_, subject)| subject).collect())
+}
+
+/// Whether a mission is a coding run's: a mission for workers has no job, and no verb shows its runs.
+fn is_coding(journal: &Journal, mission: &MissionId) -> bool {
+    let key = RegisterKey {
+        mission_id: mission.clone(),
+        kind: RegisterKind::Contract,
+        key: mission.as_id(),
+    };
+    let view = journal.view();
+    let contract = view
+        .register(&key)
+        .and_then(|row| aiws::canonical::from_value(row.value.get("contract")?).ok());
+    contract.is_some_and(|contract| Job::named_in(&contract).is_some())
+}
+
+/// Whether a run was ever admitted.
+pub(super) fn is_admitted(journal: &Journal, subject: &Subject) -> bool {
+    let Some(run_id) = &subject.run_id else {
+        return false;
+    };
+    let key = RegisterKey {
+        mission_id: subject.mission_id.clone(),
+        kind: RegisterKind::RunAdmission,
+        key: run_id.as_id(),
+    };
+    journal.view().register(&key).is_some()
 }
 
 /// The admitting event's own place in the log: the order in which runs began. The head of the mission's stream is no

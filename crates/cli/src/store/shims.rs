@@ -10,6 +10,7 @@ use praxis_engine::shim::{self, Probe};
 use praxis_model::run::RunState;
 
 use crate::coding::attempt::AttemptFiles;
+use crate::coding::contract::Job;
 use crate::coding::workspace::Workspace;
 use crate::human::ProcessId;
 
@@ -18,6 +19,8 @@ fn open_attempts<'a>(
     store: &Path,
     state: &'a RunState,
 ) -> impl Iterator<Item = (&'a Attempt, AttemptFiles, Probe)> {
+    // Only coding runs have shims: what a worker does elsewhere is no work of this engine.
+    let coding = Job::named_in(&state.contract).is_some();
     let run = state.subject.run_id.as_ref();
     // The base commit has no say in where files are.
     let workspace = Workspace::at(store, run.map_or("", |run| run.as_str()), "");
@@ -30,7 +33,7 @@ fn open_attempts<'a>(
     state
         .attempts
         .values()
-        .filter(open)
+        .filter(move |attempt| coding && open(attempt))
         .filter_map(move |attempt| {
             let files = AttemptFiles::of_attempt(&workspace, state, attempt)?;
             let probe = files.probe();
