@@ -95,6 +95,9 @@ impl Client {
             );
             return Err(Error::new(Code::StoreLocked, message));
         }
+        if let Some(error) = hello.get("error").and_then(line::refusal) {
+            return Err(error);
+        }
         let process = said("process").unwrap_or_default().to_owned();
         Ok(Self {
             read,

@@ -49,6 +49,16 @@ pub fn hello(store_id: &str) -> Value {
     }
 }
 
+/// The first line of an engine that takes no more connections, and its last.
+#[must_use]
+pub fn full(error: &Error) -> Value {
+    object! {
+        "protocol": PROTOCOL,
+        "praxis": env!("CARGO_PKG_VERSION"),
+        "error": error.to_value(),
+    }
+}
+
 impl Asked {
     /// The request in a line, and its number as far as that can be read.
     ///

@@ -70,11 +70,12 @@ fn bind(path: &Path) -> std::io::Result<UnixListener> {
 async fn accept(office: Arc<Office>, listener: UnixListener) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
-        let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
-            return;
-        };
         match listener.accept().await {
             Ok((stream, _)) => {
+                let Ok(permit) = Arc::clone(&room).try_acquire_owned() else {
+                    refuse(&stream);
+                    continue;
+                };
                 let office = Arc::clone(&office);
                 tokio::spawn(async move {
                     connection(&office, stream).await;
@@ -88,6 +89,17 @@ async fn accept(office: Arc<Office>, listener: UnixListener) {
             }
         }
     }
+}
+
+/// Says that there is no room, rather than have somebody wait for a greeting that nobody knows when it comes.
+fn refuse(stream: &UnixStream) {
+    let message = format!(
+        "expected at most {CONNECTIONS} connections to this engine, found that all are taken; close one, or ask again"
+    );
+    let mut line = line::full(&Error::new(Code::Busy, message)).to_string();
+    line.push('\n');
+    // A fresh socket has room for a line; who does not read it sees the end.
+    let _ = stream.try_write(line.as_bytes());
 }
 
 async fn connection(office: &Arc<Office>, stream: UnixStream) {

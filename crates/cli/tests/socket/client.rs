@@ -2,6 +2,7 @@
 //! Invariant: whatever a test started is gone when the test ends.
 //! Used by the tests of this folder.
 
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 
 use aiws::json::Value;
 use aiws::object;
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::support::scratch;
@@ -18,6 +20,7 @@ pub struct Served {
     pub dir: TempDir,
     pub store: PathBuf,
     child: Option<Child>,
+    environment: Vec<(String, OsString)>,
 }
 
 impl Drop for Served {
@@ -34,10 +37,18 @@ impl Served {
     }
 
     pub fn on(dir: TempDir, store: PathBuf) -> Self {
+        Self::with(dir, store, &[])
+    }
+
+    pub fn with(dir: TempDir, store: PathBuf, environment: &[(&str, &OsStr)]) -> Self {
+        let environment = environment.iter();
         let mut served = Self {
             dir,
             store,
             child: None,
+            environment: environment
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
         };
         served.serve();
         served
@@ -47,6 +58,7 @@ impl Served {
     pub fn serve(&mut self) {
         let mut child = praxis(&self.store)
             .arg("serve")
+            .envs(self.environment.iter().cloned())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -65,6 +77,13 @@ impl Served {
             child.kill().unwrap();
             child.wait().unwrap();
         }
+    }
+
+    /// Ends the engine as Ctrl-C does; its exit.
+    pub fn interrupt(&mut self) -> Option<i32> {
+        let mut child = self.child.take().unwrap();
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        child.wait().unwrap().code()
     }
 
     pub fn pid(&self) -> u32 {
@@ -131,6 +150,12 @@ impl Client {
             write,
             number: 0,
         }
+    }
+
+    /// Closes the connection, and returns once the engine has closed its side.
+    pub fn close(mut self) {
+        self.write.shutdown(std::net::Shutdown::Write).unwrap();
+        while self.line().is_some() {}
     }
 
     /// Sends bytes as they are; whether anybody took them.

@@ -38,10 +38,22 @@ fn delivered(served: &Served) -> (Client, Value) {
     let (request, ask) = admit("admit");
     let admitted = work(&mut client, me, &request, ask).unwrap();
     let attempt = text(&admitted, "/result/attemptId").to_owned();
-    work(&mut client, me, "dispatch", object! { "kind": "dispatch", "nodeId": "first" }).unwrap();
+    work(
+        &mut client,
+        me,
+        "dispatch",
+        object! { "kind": "dispatch", "nodeId": "first" },
+    )
+    .unwrap();
     let report = object! { "kind": "report", "attemptId": attempt, "outcome": "APPLIED", "actual": "1", "evidence": "done" };
     work(&mut client, me, "report", report).unwrap();
-    work(&mut client, me, "boundary", object! { "kind": "boundary", "nodeId": "first" }).unwrap();
+    work(
+        &mut client,
+        me,
+        "boundary",
+        object! { "kind": "boundary", "nodeId": "first" },
+    )
+    .unwrap();
     let offer = client.ask(next(me, "m")).unwrap();
     (client, offer)
 }
@@ -63,8 +75,16 @@ fn the_documented_worker_does_a_mission() {
     let run = client
         .ask(object! { "verb": "run", "missionId": "m", "runId": "run" })
         .unwrap();
-    let nodes = run.pointer("/report/nodes").and_then(Value::as_array).unwrap();
-    assert!(nodes.iter().all(|node| text(node, "/status") == "COMPLETED"), "{run}");
+    let nodes = run
+        .pointer("/report/nodes")
+        .and_then(Value::as_array)
+        .unwrap();
+    assert!(
+        nodes
+            .iter()
+            .all(|node| text(node, "/status") == "COMPLETED"),
+        "{run}"
+    );
     let manifests = run.get("manifests").and_then(Value::as_array).unwrap();
     let sums: Vec<String> = manifests
         .iter()
@@ -82,7 +102,10 @@ fn an_agent_opens_no_mission() {
     let mut script = served.script("mission.py", "m");
     let said = script.env("PRAXIS_ATTEMPT_ID", "x").output().unwrap();
     let err = String::from_utf8_lossy(&said.stderr);
-    assert!(!said.status.success() && err.contains("HUMAN_REQUIRED"), "{err}");
+    assert!(
+        !said.status.success() && err.contains("HUMAN_REQUIRED"),
+        "{err}"
+    );
     let run = object! { "verb": "run", "missionId": "m", "runId": "run" };
     assert_eq!(served.client().ask(run).unwrap_err().0, "RUN_NOT_FOUND");
 }
@@ -103,7 +126,8 @@ fn a_coding_run_takes_no_workers() {
     let ask = object! { "kind": "dispatch", "nodeId": "implement" };
     let work = object! { "verb": "work", "worker": "agent:x", "missionId": mission.as_str(), "runId": run.as_str(), "requestId": "q", "ask": ask };
     assert_eq!(client.ask(work).unwrap_err().0, "AUTHORIZATION_DENIED");
-    let body = object! { "type": "cancelRun", "runId": run.as_str(), "reason": "x", "decisionRef": "x" };
+    let body =
+        object! { "type": "cancelRun", "runId": run.as_str(), "reason": "x", "decisionRef": "x" };
     let command = object! { "requestId": "q", "missionId": mission.as_str(), "runId": run.as_str(), "intent": object! { "intent": "command", "body": body } };
     let apply = object! { "verb": "apply", "command": command };
     assert_eq!(client.ask(apply).unwrap_err().0, "AUTHORIZATION_DENIED");
@@ -117,12 +141,25 @@ fn a_worker_never_decides() {
     let served = Served::new();
     served.mission("m");
     let mut client = served.client();
-    for kind in ["approve", "verify", "accept", "completeRun", "cancelRun", "reconcile"] {
+    for kind in [
+        "approve",
+        "verify",
+        "accept",
+        "completeRun",
+        "cancelRun",
+        "reconcile",
+    ] {
         let ask = object! { "kind": kind, "nodeId": "first" };
         let refused = work(&mut client, "agent:adder", "q", ask).unwrap_err();
         assert_eq!(refused.0, "USAGE", "{kind}");
     }
-    for name in ["alice", "system:engine", "rule:check-passed", "agent:", "agent:a\u{202e}b"] {
+    for name in [
+        "alice",
+        "system:engine",
+        "rule:check-passed",
+        "agent:",
+        "agent:a\u{202e}b",
+    ] {
         let refused = work(&mut client, name, "q", admit("q").1).unwrap_err();
         assert_eq!(refused.0, "USAGE", "{name:?}");
     }
@@ -132,7 +169,10 @@ fn a_worker_never_decides() {
     if let Value::Object(members) = &mut odd {
         members.insert("as".to_owned(), "alice".into());
     }
-    assert_eq!(work(&mut client, "agent:adder", "q", odd).unwrap_err().0, "USAGE");
+    assert_eq!(
+        work(&mut client, "agent:adder", "q", odd).unwrap_err().0,
+        "USAGE"
+    );
 }
 
 /// Proves API-5: a request that is sent again gets the first answer and permits nothing; with other content it is refused.
@@ -153,7 +193,10 @@ fn a_replay_permits_nothing() {
     assert_eq!(first.get("permitted"), Some(&Value::Bool(true)));
     assert_eq!(again.get("permitted"), Some(&Value::Bool(false)));
     let other = object! { "kind": "dispatch", "nodeId": "second" };
-    assert_eq!(work(&mut client, me, "go", other).unwrap_err().0, "IDENTITY_CONFLICT");
+    assert_eq!(
+        work(&mut client, me, "go", other).unwrap_err().0,
+        "IDENTITY_CONFLICT"
+    );
 }
 
 #[test]
@@ -174,10 +217,16 @@ fn a_wrong_token_is_refused_and_the_right_one_still_counts() {
     assert_eq!(refused.0, "STALE_OWNER");
     assert!(!refused.1.contains(&wrong), "{}", refused.1);
     let malformed = work(&mut client, me, "ack-2", acknowledge("secret")).unwrap_err();
-    assert!(malformed.0 == "SCHEMA_INVALID" && !malformed.1.contains("secret"), "{malformed:?}");
+    assert!(
+        malformed.0 == "SCHEMA_INVALID" && !malformed.1.contains("secret"),
+        "{malformed:?}"
+    );
     let token = text(&claimed, "/claimToken");
     let right = work(&mut client, me, "ack-3", acknowledge(token)).unwrap();
-    assert_eq!((text(&right, "/nodeId"), right.get("ready")), ("second", Some(&Value::Bool(true))));
+    assert_eq!(
+        (text(&right, "/nodeId"), right.get("ready")),
+        ("second", Some(&Value::Bool(true)))
+    );
 }
 
 /// Two workers see the same delivery; one gets it and the token, the other a refusal and nothing else.
@@ -235,13 +284,23 @@ fn artifacts_go_with_the_hand_off() {
     served.mission("m");
     let mut client = served.client();
     let me = "agent:adder";
-    let store = object! { "kind": "store", "name": "note.txt", "mediaType": "text/plain", "text": "hello" };
+    let store =
+        object! { "kind": "store", "name": "note.txt", "mediaType": "text/plain", "text": "hello" };
     let stored = work(&mut client, me, "s", store).unwrap();
     let digest = text(&stored, "/artifact/digest").to_owned();
     let fetch = || object! { "kind": "fetch", "digest": digest.as_str() };
-    assert_eq!(work(&mut client, me, "f", fetch()).unwrap_err().0, "NOT_FOUND");
+    assert_eq!(
+        work(&mut client, me, "f", fetch()).unwrap_err().0,
+        "NOT_FOUND"
+    );
     let admitted = work(&mut client, me, "a", admit("a").1).unwrap();
-    work(&mut client, me, "d", object! { "kind": "dispatch", "nodeId": "first" }).unwrap();
+    work(
+        &mut client,
+        me,
+        "d",
+        object! { "kind": "dispatch", "nodeId": "first" },
+    )
+    .unwrap();
     let report = object! {
         "kind": "report", "attemptId": text(&admitted, "/result/attemptId"), "outcome": "APPLIED", "actual": "1", "evidence": Value::Null,
     };
@@ -249,5 +308,8 @@ fn artifacts_go_with_the_hand_off() {
     let boundary = object! { "kind": "boundary", "nodeId": "first", "artifacts": vec![stored.get("artifact").unwrap().clone()] };
     work(&mut client, me, "b", boundary).unwrap();
     let fetched = work(&mut client, "agent:other", "f", fetch()).unwrap();
-    assert_eq!((text(&fetched, "/text"), text(&fetched, "/hex")), ("hello", "68656c6c6f"));
+    assert_eq!(
+        (text(&fetched, "/text"), text(&fetched, "/hex")),
+        ("hello", "68656c6c6f")
+    );
 }
