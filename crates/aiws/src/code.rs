@@ -330,7 +330,7 @@ codes! {
         "Look at git's message, mend the repository, and try again.";
     RunNotFound "RUN_NOT_FOUND" Cli Usage
         "The store has no such run."
-        "List the runs with show.";
+        "List the runs with praxis list.";
     RunAmbiguous "RUN_AMBIGUOUS" Cli Usage
         "More than one run fits."
         "Name the run by its full identity.";

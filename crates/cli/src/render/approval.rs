@@ -118,7 +118,7 @@ pub fn result_text(result: &Finished<'_>, style: Style) -> String {
     let lines = patch::lines(result.patch);
     let bar = style.paint(Tone::Dim, "|");
     for (tone, line) in lines.iter().take(PATCH_LINES) {
-        mark(&mut text, line, *tone, style);
+        mark(&mut text, &shortened(line), *tone, style);
     }
     if lines.len() > PATCH_LINES {
         let more = patch::more(lines.len() - PATCH_LINES, "line");
@@ -127,6 +127,20 @@ pub fn result_text(result: &Finished<'_>, style: Style) -> String {
     }
     let _ = writeln!(text, "\n  sha256 {}\n", result.digest);
     text
+}
+
+/// The names of two blobs are long and say nothing to a person; `diff` has them whole.
+fn shortened(line: &str) -> String {
+    let Some((old, rest)) = line
+        .strip_prefix("index ")
+        .and_then(|rest| rest.split_once(".."))
+    else {
+        return line.to_owned();
+    };
+    let (new, mode) = rest.split_once(' ').unwrap_or((rest, ""));
+    format!("index {}..{} {mode}", short_commit(old), short_commit(new))
+        .trim_end()
+        .to_owned()
 }
 
 /// A JSON value for people, one line per member, escaped.

@@ -37,7 +37,7 @@ fn is_unsafe(char: char) -> bool {
 /// The last `count` lines of a text, escaped.
 #[must_use]
 pub fn tail(text: &str, count: usize) -> Vec<String> {
-    let lines: Vec<&str> = text.lines().collect();
+    let lines: Vec<&str> = text.trim_end().lines().collect();
     lines
         .iter()
         .skip(lines.len().saturating_sub(count))
@@ -139,6 +139,13 @@ pub fn fill(text: &str, columns: usize) -> String {
 /// The words of a line in lines of at most `columns` columns; a word that is longer stands alone and is clipped.
 #[must_use]
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let lines = wrap_whole(text, columns);
+    lines.iter().map(|line| clip(line, columns)).collect()
+}
+
+/// As [`wrap()`], but a word that is longer is left whole: it may be a path that is there to be copied.
+#[must_use]
+pub fn wrap_whole(text: &str, columns: usize) -> Vec<String> {
     let (mut lines, mut line) = (Vec::new(), String::new());
     for word in text.split(' ') {
         if !line.is_empty() && width(&line) + 1 + width(word) > columns {
@@ -147,7 +154,7 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
         if !line.is_empty() {
             line.push(' ');
         }
-        line.push_str(&clip(word, columns));
+        line.push_str(word);
     }
     lines.push(line);
     lines

@@ -97,9 +97,7 @@ fn of_page(page: &Page) -> Vec<Item> {
     let mut items = Vec::new();
     match page.standing {
         Standing::NeedsApproval => {
-            let mut all = vec![commands::on_run("show", run)];
-            all.extend(yes_or_no());
-            items.push(item(Kind::Approve, page.since_ms, None, all));
+            items.push(item(Kind::Approve, page.since_ms, None, yes_or_no()));
         }
         Standing::NeedsAcceptance => {
             let mut all = vec![commands::on_run("diff", run)];

@@ -49,7 +49,7 @@ pub fn frame(page: &Page, style: Style, now_ms: u64) -> String {
 
 /// What the run waits for and since when, in a line; none while it moves.
 fn waits(page: &Page, now_ms: u64) -> Option<String> {
-    let since = duration(now_ms.saturating_sub(page.since_ms));
+    let since_ms = now_ms.saturating_sub(page.since_ms);
     let what = match page.standing {
         Standing::NeedsApproval => "the approval of the plan".to_owned(),
         Standing::NeedsAcceptance => "the acceptance of the result".to_owned(),
@@ -70,7 +70,11 @@ fn waits(page: &Page, now_ms: u64) -> Option<String> {
         }
         Standing::Going | Standing::Accepted | Standing::Ended(_) => return None,
     };
-    Some(format!("waits for {what}, for {since}"))
+    // It has only just begun to wait.
+    if since_ms < 1_000 {
+        return Some(format!("waits for {what}"));
+    }
+    Some(format!("waits for {what}, for {}", duration(since_ms)))
 }
 
 /// What was said of each node of each run, for views that say each change once.

@@ -4,6 +4,7 @@
 
 pub mod approval;
 pub mod commands;
+pub mod error;
 pub mod escape;
 pub mod holds;
 pub mod inbox;
@@ -18,6 +19,7 @@ pub mod style;
 #[cfg(test)]
 mod tests;
 pub mod text;
+pub mod unknown;
 pub mod words;
 
 use std::io::Write;

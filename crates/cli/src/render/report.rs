@@ -105,6 +105,8 @@ pub struct Decision {
     pub at_ms: u64,
     /// What was decided, such as `approved the plan`.
     pub what: String,
+    /// The digest or id of what it is about, where it has one.
+    pub about: Option<String>,
     /// Who.
     pub actor: String,
     /// What kind of actor, as recorded.
@@ -306,6 +308,7 @@ fn decision(decision: &Decision) -> Value {
     aiws::object! {
         "atMs": decision.at_ms.to_string(),
         "what": decision.what.as_str(),
+        "about": decision.about.clone(),
         "actorId": decision.actor.as_str(),
         "actorKind": decision.kind.as_str(),
         "decisionClass": decision.class.as_str(),

@@ -56,6 +56,15 @@ impl Style {
         }
     }
 
+    /// As [`Style::of`], but without a terminal lines are as long as they are: a program may look for their words.
+    #[must_use]
+    pub fn unbroken(stream: &(impl IsTerminal + AsFd)) -> Self {
+        match stream.is_terminal() {
+            true => Self::of(stream),
+            false => Self::plain(usize::MAX),
+        }
+    }
+
     /// Plain text of a width, for files and tests.
     #[must_use]
     pub const fn plain(width: usize) -> Self {

@@ -11,6 +11,7 @@ use super::approval::{Finished, Plan, plan_text, result_text};
 use super::page::{HoldLine, Page, Spend, Standing, Uncertain};
 use super::rows::{Row, Wait};
 use super::style::{Style, painted_width, unpainted};
+use super::unknown::{self, Finding};
 use super::{escape, holds, inbox, list, live, text};
 
 /// 2026-11-30 20:00:00Z.
@@ -290,6 +291,7 @@ fn fits(shown: &str, width: usize) {
             "sha256 ",
             "task: ",
             "Digest: ",
+            "sh /opt",
             "baseCommit: ",
         ];
         let is_copied = copied.iter().any(|begin| unpainted(line).contains(begin));
@@ -434,6 +436,27 @@ fn the_question() {
         digest: &"63d8447c".repeat(8),
     };
     at_all_widths("question-result", |style| result_text(&result, style));
+}
+
+#[test]
+fn an_attempt_of_unknown_outcome() {
+    let finding = Finding {
+        run: "r-u9hq2c4w".to_owned(),
+        node: "implement".to_owned(),
+        attempt: "a534b87f7b".repeat(6),
+        command: "sh /opt/agents/agent.sh".to_owned(),
+        tree: "/home/alice/.local/state/praxis/work/r-u9hq2c4w/clone".to_owned(),
+        changed: Ok((0..30)
+            .map(|number| format!("M  src/part-{number}.rs"))
+            .collect()),
+        output: vec![
+            "looking at src/lib.rs".to_owned(),
+            String::new(),
+            "thinking ".repeat(20),
+        ],
+        why: None,
+    };
+    at_all_widths("unknown", |style| unknown::text(&finding, style));
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub mod verify;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use aiws::error::{Code, Error, Stage};
+use aiws::error::{Code, Error};
 use aiws::json::Value;
 
 use crate::answer::{Answer, View};
@@ -26,6 +26,7 @@ use crate::args::{Cli, Verb};
 use crate::exit::Exit;
 use crate::prompt;
 use crate::render::json;
+use crate::render::style::Style;
 use crate::request::{Given, Request};
 use crate::runner::Outcome;
 use crate::{seat, store};
@@ -137,29 +138,8 @@ pub fn say_error(error: &Error, json: bool) {
         let _ = print(&json::error(error, exit).to_string());
         return;
     }
-    let place = error
-        .pointer
-        .as_ref()
-        .map(|pointer| format!(" (at {pointer})"))
-        .unwrap_or_default();
-    // A guard says what has to hold; here it did not.
-    let guard = error.details.get("requirement").and_then(Value::as_str);
-    let rule = guard
-        .map(|id| format!("this does not hold ({id}): "))
-        .unwrap_or_default();
-    crate::render::say(&format!(
-        "praxis: {}: {rule}{}{place}",
-        error.code(),
-        crate::render::escape::block(&error.message)
-    ));
-    let mend = error.details.get("mend").and_then(Value::as_str);
-    match mend {
-        Some(mend) => crate::render::say(&format!("  try: {mend}")),
-        None => crate::render::say(&format!("  {}", error.code().remedy())),
-    }
-    if error.code().stage() != Stage::Usage {
-        crate::render::say(&format!("  more: praxis explain {}", error.code()));
-    }
+    let style = Style::unbroken(&std::io::stderr());
+    crate::render::say(crate::render::error::text(error, style).trim_end());
 }
 
 /// Writes a line to the standard output.

@@ -13,23 +13,11 @@ use crate::answer::{Answer, View};
 use crate::coding::attempt::AttemptFiles;
 use crate::coding::workspace::Workspace;
 use crate::exit::Exit;
-use crate::limits::{LISTED_FILES, TAIL_LINES};
-use crate::render::page::short;
+use crate::limits::TAIL_LINES;
 use crate::render::rows::is_uncertain;
+use crate::render::unknown::{self, Finding};
 use crate::render::{escape, json};
 use crate::store::Reader;
-
-/// An uncertain attempt with what there is to look at.
-struct Finding {
-    run: String,
-    node: String,
-    attempt: String,
-    command: String,
-    tree: String,
-    changed: Result<Vec<String>, String>,
-    output: Vec<String>,
-    why: Option<String>,
-}
 
 /// The uncertain attempts, each with what there is to look at.
 ///
@@ -62,20 +50,20 @@ pub fn answer(reader: &Reader, named: Option<&str>, view: View) -> Result<Answer
     let exit = unreadable.iter().fold(Exit::Done, |exit, (_, error)| {
         exit.worse(Exit::of(error.code()))
     });
-    let attempts: Vec<Value> = findings.iter().map(value).collect();
+    let attempts: Vec<Value> = findings.iter().map(unknown::value).collect();
     let errors: Vec<Value> = unreadable
         .iter()
         .map(|(_, error)| error.to_value())
         .collect();
     let members = aiws::object! { "attempts": attempts, "unreadable": errors };
-    let answer = Answer::done(json::object("unknown", members), view, |_| {
+    let answer = Answer::done(json::object("unknown", members), view, |style| {
         if findings.is_empty() && unreadable.is_empty() {
             return "No outcome is unknown.\n".to_owned();
         }
         let cannot = unreadable
             .iter()
             .map(|(_, error)| format!("cannot be read: {error}\n"));
-        let pages = findings.iter().map(page);
+        let pages = findings.iter().map(|finding| unknown::text(finding, style));
         pages.chain(cannot).collect::<Vec<String>>().join("\n")
     });
     Ok(answer.with_exit(exit))
@@ -120,66 +108,5 @@ fn look(reader: &Reader, subject: &Subject, state: &RunState, attempt: &Attempt)
         output: output
             .map(|bytes| escape::tail(&String::from_utf8_lossy(&bytes), TAIL_LINES))
             .unwrap_or_default(),
-    }
-}
-
-fn page(finding: &Finding) -> String {
-    let (id, praxis) = (short(&finding.attempt), crate::render::program());
-    let mut text = format!(
-        "attempt {id} of {} in run {}\n  command  {}\n  tree     {}\n",
-        finding.node, finding.run, finding.command, finding.tree
-    );
-    match &finding.changed {
-        Ok(files) if files.is_empty() => text.push_str("  changed  nothing\n"),
-        Ok(files) => {
-            for (index, file) in files.iter().take(LISTED_FILES).enumerate() {
-                text.push_str(&format!(
-                    "  {:<8} {file}\n",
-                    if index == 0 { "changed" } else { "" }
-                ));
-            }
-            if files.len() > LISTED_FILES {
-                text.push_str(&format!(
-                    "           and {} files more\n",
-                    files.len() - LISTED_FILES
-                ));
-            }
-        }
-        Err(why) => text.push_str(&format!("  changed  cannot be told: {why}\n")),
-    }
-    if finding.output.is_empty() {
-        text.push_str("  output   none\n");
-    } else {
-        text.push_str("  output   its last lines\n");
-        for line in &finding.output {
-            text.push_str(&format!("    | {line}\n"));
-        }
-    }
-    let why = finding
-        .why
-        .as_deref()
-        .unwrap_or("The engine ended before it saw how this one ended");
-    text.push_str(&format!(
-        "  {why}. Look at the tree and at the agent's own records,\n  \
-         make sure that it does not run any more, write what you found into a file, and choose:\n    \
-         {praxis} reconcile {id} --applied --evidence FILE        it did its work: the tree is its result\n    \
-         {praxis} reconcile {id} --not-applied --evidence FILE    it did nothing: it may be started again\n  \
-         then: {praxis} resume {}\n",
-        finding.run
-    ));
-    text
-}
-
-fn value(finding: &Finding) -> Value {
-    aiws::object! {
-        "attemptId": finding.attempt.as_str(),
-        "run": finding.run.as_str(),
-        "node": finding.node.as_str(),
-        "command": finding.command.as_str(),
-        "tree": finding.tree.as_str(),
-        "changed": finding.changed.as_ref().ok().cloned(),
-        "output": finding.output.clone(),
-        "why": finding.why.clone(),
-        "choices": vec!["--applied", "--not-applied"],
     }
 }

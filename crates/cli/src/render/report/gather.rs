@@ -62,7 +62,7 @@ impl Found {
             Body::PlaceHold(body) => {
                 self.held(event, &body.hold);
                 if body.hold.reason == HoldReason::Operator {
-                    self.decided(event, "paused the run".to_owned(), &[]);
+                    self.decided(event, "paused the run".to_owned(), None, &[]);
                 }
             }
             body => self.said(event, body),
@@ -75,45 +75,42 @@ impl Found {
             Body::Approve(body) => {
                 let yes = body.decision == ApprovalDecision::Approved;
                 let verb = if yes { "approved" } else { "denied" };
+                let about = body.fingerprint.to_string();
                 self.decided(
                     event,
-                    format!("{verb} the plan and the action {}", body.fingerprint),
+                    format!("{verb} the plan and its exact action"),
+                    Some(&about),
                     &[],
                 );
             }
             Body::RevokeApproval(body) => {
                 let reason = escape::line(&body.reason);
-                self.decided(event, format!("withdrew the approval: {reason}"), &[]);
+                self.decided(event, format!("withdrew the approval: {reason}"), None, &[]);
             }
             Body::Verify(body) => {
                 let passed = body.verdict == VerificationVerdict::Pass;
-                let verb = if passed {
-                    "recorded that the check passed for"
-                } else {
-                    "recorded that the check failed for"
-                };
+                let verb = if passed { "passed" } else { "failed" };
+                let about = Some(body.subject.as_str());
                 self.decided(
                     event,
-                    format!("{verb} patch {}", escape::line(body.subject.as_str())),
+                    format!("recorded that the check {verb} for the patch"),
+                    about,
                     &body.evidence,
                 );
             }
             Body::Accept(body) => {
                 let yes = body.verdict == AcceptanceVerdict::Accepted;
                 let verb = if yes { "accepted" } else { "rejected" };
-                self.decided(
-                    event,
-                    format!("{verb} patch {}", escape::line(body.subject.as_str())),
-                    &body.evidence,
-                );
+                let about = Some(body.subject.as_str());
+                self.decided(event, format!("{verb} the patch"), about, &body.evidence);
             }
             Body::CancelRun(body) => {
                 let reason = escape::line(&body.reason);
-                self.decided(event, format!("canceled the run: {reason}"), &[]);
+                self.decided(event, format!("canceled the run: {reason}"), None, &[]);
             }
             Body::ResolveHold(body) => {
                 let decision = match body.decision {
-                    HoldDecision::Recheck => "had a hold rechecked, which released it",
+                    HoldDecision::Recheck => "had a hold looked at again, which released it",
                     HoldDecision::Cancel => "ended a hold by canceling",
                 };
                 let id = escape::line(body.hold_id.as_str());
@@ -121,24 +118,29 @@ impl Found {
                     let actor = escape::line(event.actor_id.as_str());
                     hold.ended = Some((event.at_ms.0, actor, body.decision.to_string()));
                 }
-                self.decided(event, format!("{decision}: {id}"), &body.evidence);
+                self.decided(event, decision.to_owned(), Some(&id), &body.evidence);
             }
             _ => {}
         }
     }
 
-    fn decided(&mut self, event: &Event, what: String, evidence: &[EvidenceId]) {
+    fn decided(
+        &mut self,
+        event: &Event,
+        what: String,
+        about: Option<&str>,
+        evidence: &[EvidenceId],
+    ) {
+        let reference = event.decision_ref.as_ref();
         self.decisions.push(Decision {
             at_ms: event.at_ms.0,
             what,
+            about: about.map(escape::line),
             actor: escape::line(event.actor_id.as_str()),
             kind: event.actor_kind.to_string(),
             class: escape::line(&event.decision_class),
             proven: proven(&event.decision_class),
-            reference: event
-                .decision_ref
-                .as_ref()
-                .map(|id| escape::line(id.as_str())),
+            reference: reference.map(|id| escape::line(id.as_str())),
             evidence: names(evidence),
             proof: None,
             revision: event.revision.0,

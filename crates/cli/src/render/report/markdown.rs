@@ -5,10 +5,14 @@
 use std::fmt::Write;
 
 use super::{Report, Settled, proven};
+use crate::render::escape::{fill, width, wrap_whole};
 use crate::render::program;
 use crate::render::quoted;
 use crate::render::text::{duration, units, utc};
 use crate::render::words::{count, times};
+
+/// The widest line of prose.
+const WIDTH: usize = 78;
 
 /// The report.
 #[must_use]
@@ -30,19 +34,18 @@ pub fn markdown(report: &Report) -> String {
 
 fn facts(text: &mut String, report: &Report) {
     for line in report.task.lines() {
-        let _ = writeln!(text, "> {}", plain(line));
+        let line = format!("> {}", plain(line));
+        let _ = writeln!(text, "{}", line.trim_end());
     }
     text.push('\n');
-    let mut row = |name: &str, value: String| {
-        let _ = writeln!(text, "| {name} | {value} |");
+    let mut item = |name: &str, value: String| {
+        let _ = writeln!(text, "- {name}: {value}");
     };
-    row("what", "as recorded".to_owned());
-    row("---", "---".to_owned());
-    row("repository", code(&report.repository));
-    row("base commit", code(&report.base));
-    row("agent", code(&report.commands[0]));
-    row("check", code(&report.commands[1]));
-    row(
+    item("repository", code(&report.repository));
+    item("base commit", code(&report.base));
+    item("agent", code(&report.commands[0]));
+    item("check", code(&report.commands[1]));
+    item(
         "started",
         format!(
             "{} by {}",
@@ -51,32 +54,29 @@ fn facts(text: &mut String, report: &Report) {
         ),
     );
     let took = duration(report.last_ms.saturating_sub(report.started_ms));
-    row(
+    item(
         "last event",
         format!("{}, {took} later", utc(report.last_ms)),
     );
-    row("spend", spend(report));
+    item("spend", spend(report));
     let [made, allowed] = report.corrections;
-    row("corrections", format!("{made} of at most {allowed}"));
+    item("corrections", format!("{made} of at most {allowed}"));
     if report.epoch > 1 {
-        row("owner", format!("taken over {}", times(report.epoch - 1)));
+        item("owner", format!("taken over {}", times(report.epoch - 1)));
     }
     if let Some(cause) = &report.cause {
-        row("cause", plain(cause));
+        item("cause", plain(cause));
+    }
+    match &report.branch {
+        Some(branch) => item("branch", code(branch)),
+        None => item("branch", "none".to_owned()),
     }
     for (name, digest) in [("plan", &report.plan), ("patch", &report.patch)] {
         if let Some(digest) = digest {
-            row(name, format!("sha256 {}", code(digest)));
+            item(name, code(digest));
         }
     }
-    match &report.branch {
-        Some(branch) => row("branch", code(branch)),
-        None => row("branch", "none".to_owned()),
-    }
-    row(
-        "head",
-        format!("revision {}, {}", report.head.0, code(&report.head.1)),
-    );
+    text.push_str("\nDigests are SHA-256; times are UTC.\n");
 }
 
 fn spend(report: &Report) -> String {
@@ -91,30 +91,48 @@ fn spend(report: &Report) -> String {
 }
 
 fn steps(text: &mut String, report: &Report) {
-    text.push_str("\n## Steps\n\n| node | outcome | what | tries | spent | took | ended |\n|---|---|---|---|---|---|---|\n");
+    text.push_str("\n## Steps\n\n");
+    let head = ["node", "outcome", "tries", "spent", "took", "what"].map(str::to_owned);
+    let mut rows = vec![head];
     for step in &report.steps {
+        let ran = step.attempts > 0;
         let took = match step.time {
-            (Some(start), Some(end)) if step.attempts > 0 => duration(end.saturating_sub(start)),
+            (Some(start), Some(end)) if ran => duration(end.saturating_sub(start)),
             _ => String::new(),
         };
-        let tries = if step.attempts == 0 {
-            String::new()
-        } else {
-            step.attempts.to_string()
-        };
-        let spent = if step.attempts == 0 {
-            String::new()
-        } else {
-            step.spent.to_string()
-        };
-        let ended = step.time.1.map(utc).unwrap_or_default();
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {tries} | {spent} | {took} | {ended} |",
+        let shown = |value: String| if ran { value } else { String::new() };
+        rows.push([
             plain(&step.node),
-            step.word,
-            plain(&step.what)
-        );
+            step.word.to_owned(),
+            shown(step.attempts.to_string()),
+            shown(step.spent.to_string()),
+            took,
+            plain(&step.what),
+        ]);
+    }
+    table(text, &rows);
+}
+
+/// A table whose columns are aligned, so that it can be read as it stands.
+fn table(text: &mut String, rows: &[[String; 6]]) {
+    let widest = |column: usize| {
+        rows.iter()
+            .map(|row| width(&row[column]))
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..6).map(widest).collect();
+    for (number, row) in rows.iter().enumerate() {
+        let cells: Vec<String> = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| fill(cell, *width))
+            .collect();
+        let _ = writeln!(text, "| {} |", cells.join(" | "));
+        if number == 0 {
+            let rule: Vec<String> = widths.iter().map(|width| "-".repeat(width + 2)).collect();
+            let _ = writeln!(text, "|{}|", rule.join("|"));
+        }
     }
 }
 
@@ -122,23 +140,14 @@ fn checks(text: &mut String, report: &Report) {
     text.push_str("\n## Checks\n\n");
     if report.checks.is_empty() {
         text.push_str("None ran.\n");
-        return;
     }
-    text.push_str("| check | result | how it ended | output | when |\n|---|---|---|---|---|\n");
     for check in &report.checks {
         let result = if check.passed { "passed" } else { "failed" };
-        let output = check
-            .output
-            .as_deref()
-            .map(|digest| format!("sha256 {}", code(digest)))
-            .unwrap_or_default();
-        let _ = writeln!(
-            text,
-            "| {} | {result} | {} | {output} | {} |",
-            plain(&check.node),
-            plain(&check.ended),
-            utc(check.at_ms)
-        );
+        let (node, ended, at) = (plain(&check.node), plain(&check.ended), utc(check.at_ms));
+        item(text, &format!("{at}: **{node}** {result}: {ended}."));
+        if let Some(output) = &check.output {
+            let _ = writeln!(text, "  Output {}", digest(output));
+        }
     }
 }
 
@@ -146,37 +155,38 @@ fn decisions(text: &mut String, report: &Report) {
     text.push_str("\n## Decisions\n\n");
     if report.decisions.is_empty() {
         text.push_str("None was made.\n");
-        return;
     }
     for decision in &report.decisions {
-        let _ = writeln!(
-            text,
-            "- {}: **{}** ({}) {}.",
+        let (at, actor, what) = (
             utc(decision.at_ms),
             plain(&decision.actor),
-            plain(&decision.kind),
-            plain(&decision.what)
+            plain(&decision.what),
         );
-        let _ = write!(
+        item(text, &format!("{at}: **{actor}** {what}."));
+        if let Some(about) = &decision.about {
+            let _ = writeln!(text, "  {}", digest(about));
+        }
+        for sentence in decision.proof.iter().flat_map(super::proof::sentences) {
+            more(text, &format!("{}.", plain(&sentence)));
+        }
+        let (class, kind) = (code(&decision.class), plain(&decision.kind));
+        more(
             text,
-            "  Class {}: {}",
-            code(&decision.class),
-            decision.proven
+            &format!(
+                "Class {class} of {kind}: {}. Event {}.",
+                decision.proven, decision.revision
+            ),
         );
         if let Some(reference) = &decision.reference {
-            let _ = write!(text, "; reference {}", code(reference));
+            let _ = writeln!(text, "  Record {}", digest(reference));
         }
         evidence(text, &decision.evidence);
-        let _ = writeln!(text, "; event {}.", decision.revision);
-        for sentence in decision.proof.iter().flat_map(super::proof::sentences) {
-            let _ = writeln!(text, "  {}.", plain(&sentence));
-        }
     }
 }
 
 fn evidence(text: &mut String, evidence: &[String]) {
     for id in evidence {
-        let _ = write!(text, "; evidence {}", code(id));
+        let _ = writeln!(text, "  Evidence {}", digest(id));
     }
 }
 
@@ -186,25 +196,20 @@ fn holds(text: &mut String, report: &Report) {
         text.push_str("None was placed.\n");
     }
     for hold in &report.holds {
-        let (opened, by) = (utc(hold.opened_ms), plain(&hold.opened_by));
-        let _ = write!(
-            text,
-            "- {} {}, placed {opened} by {by}; ",
+        let (opened, by, reason) = (
+            utc(hold.opened_ms),
+            plain(&hold.opened_by),
             plain(&hold.reason),
-            code(&hold.id)
         );
-        let _ = match &hold.ended {
+        item(text, &format!("{opened}: **{reason}**, placed by {by}."));
+        let _ = writeln!(text, "  {}", digest(&hold.id));
+        match &hold.ended {
             Some((at_ms, actor, decision)) => {
-                writeln!(
-                    text,
-                    "ended {} by {} ({}).",
-                    utc(*at_ms),
-                    plain(actor),
-                    plain(decision)
-                )
+                let (at, actor, decision) = (utc(*at_ms), plain(actor), plain(decision));
+                more(text, &format!("Ended {at} by {actor} ({decision})."));
             }
-            None => writeln!(text, "it stands, or ended with the run."),
-        };
+            None => more(text, "It stands, or ended with the run."),
+        }
     }
 }
 
@@ -214,49 +219,43 @@ fn uncertain(text: &mut String, report: &Report) {
         text.push_str("None.\n");
     }
     for life in &report.uncertain {
-        let (id, since) = (code(&life.attempt), utc(life.since_ms));
-        let _ = write!(
+        item(
             text,
-            "- {id} of {}, started or in doubt since {since}; ",
-            plain(&life.node)
+            &format!(
+                "{}: an attempt of **{}**.",
+                utc(life.since_ms),
+                plain(&life.node)
+            ),
         );
+        let _ = writeln!(text, "  {}", digest(&life.attempt));
         match &life.settled {
-            None => text.push_str("not settled.\n"),
+            None => more(text, "Not settled."),
             Some(settled) => settlement(text, settled),
         }
     }
 }
 
 fn settlement(text: &mut String, settled: &Settled) {
-    let _ = write!(
+    let (at, actor) = (utc(settled.at_ms), plain(&settled.actor));
+    let outcome = plain(&settled.outcome);
+    more(text, &format!("Settled {at} by {actor} as {outcome}."));
+    more(
         text,
-        "settled {} by {} as {}. Class {}: {}",
-        utc(settled.at_ms),
-        plain(&settled.actor),
-        plain(&settled.outcome),
-        code(&settled.class),
-        proven(&settled.class)
+        &format!(
+            "Class {}: {}.",
+            code(&settled.class),
+            proven(&settled.class)
+        ),
     );
     evidence(text, &settled.evidence);
-    text.push_str(".\n");
 }
 
 fn verify(text: &mut String, report: &Report) {
     let praxis = program();
     text.push_str("\n## How to verify\n\n");
-    let _ = writeln!(
-        text,
-        "This report is what {} recorded for the run; the record is checked with\n",
-        count(
-            usize::try_from(report.head.0).unwrap_or(usize::MAX),
-            "event"
-        )
-    );
     let _ = writeln!(text, "    {praxis} verify");
-    let _ = writeln!(
-        text,
-        "    {praxis} export audit.jsonl && python3 journal-format/verify.py audit.jsonl"
-    );
+    let _ = writeln!(text, "    {praxis} export audit.jsonl");
+    let _ = writeln!(text, "    python3 journal-format/verify.py audit.jsonl");
     let _ = writeln!(text, "    {praxis} log {}", report.run);
     if let Some(branch) = &report.branch {
         let _ = writeln!(
@@ -267,10 +266,46 @@ fn verify(text: &mut String, report: &Report) {
     }
     let _ = writeln!(
         text,
-        "\nThe last line of the log for this run has revision {} and hash {}.",
-        report.head.0,
+        "\nThe record is that of {}; the hash of the last one is\n{}.",
+        count(
+            usize::try_from(report.head.0).unwrap_or(usize::MAX),
+            "event"
+        ),
         code(&report.head.1)
     );
+}
+
+/// The first paragraph of an item of a list.
+fn item(text: &mut String, sentence: &str) {
+    for (index, line) in wrap_whole(sentence, WIDTH).iter().enumerate() {
+        let begin = if index == 0 { "- " } else { "  " };
+        let _ = writeln!(text, "{begin}{}", unmarked(line));
+    }
+}
+
+/// What an item goes on with.
+fn more(text: &mut String, sentence: &str) {
+    for line in wrap_whole(sentence, WIDTH) {
+        let _ = writeln!(text, "  {}", unmarked(&line));
+    }
+}
+
+/// A line whose beginning is no mark of a list, a heading or a quotation.
+fn unmarked(line: &str) -> String {
+    let digits = line.trim_start_matches(|char: char| char.is_ascii_digit());
+    if digits.len() < line.len() && digits.starts_with(['.', ')']) {
+        let at = line.len() - digits.len();
+        return format!("{}\\{digits}", &line[..at]);
+    }
+    match line.starts_with(['-', '+', '=']) {
+        true => format!("\\{line}"),
+        false => line.to_owned(),
+    }
+}
+
+/// A digest without the word before it.
+fn digest(id: &str) -> String {
+    code(id.strip_prefix("sha256:").unwrap_or(id))
 }
 
 /// Text that is no markup.
@@ -285,7 +320,7 @@ fn plain(text: &str) -> String {
     shown
 }
 
-/// Text as code, in a table too.
+/// Text as code.
 fn code(text: &str) -> String {
     let longest = text
         .split(|char| char != '`')
@@ -293,7 +328,6 @@ fn code(text: &str) -> String {
         .max()
         .unwrap_or(0);
     let fence = "`".repeat(longest + 1);
-    let text = text.replace('|', "\\|");
     if longest > 0 {
         format!("{fence} {text} {fence}")
     } else {
@@ -308,7 +342,10 @@ mod tests {
     #[test]
     fn text_from_outside_is_no_markup() {
         assert_eq!(plain("a [b](c) <i> | d"), "a \\[b\\](c) \\<i\\> \\| d");
-        assert_eq!(code("a `b` | c"), "`` a `b` \\| c ``");
+        assert_eq!(code("a `b` | c"), "`` a `b` | c ``");
+        assert_eq!(unmarked("12. a"), "12\\. a");
+        assert_eq!(unmarked("- a"), "\\- a");
+        assert_eq!(unmarked("a - b"), "a - b");
         assert_eq!(code("sh x"), "`sh x`");
     }
 }

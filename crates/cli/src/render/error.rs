@@ -1,0 +1,98 @@
+//! An error as people read it: its code, what was expected and found, and what to type.
+//! Invariant: the code stands first; commands are not broken where the terminal is wide enough for them.
+//! Called where a verb ends with an error.
+
+use std::fmt::Write;
+
+use aiws::error::{Error, Stage};
+use aiws::json::Value;
+
+use super::escape;
+use super::style::{Style, Tone};
+
+/// The error, what to do about it, and where there is more.
+#[must_use]
+pub fn text(error: &Error, style: Style) -> String {
+    let code = error.code();
+    let pointer = error.pointer.as_ref();
+    let place = pointer
+        .map(|pointer| format!(" (at {})", escape::line(pointer)))
+        .unwrap_or_default();
+    // A guard says what has to hold; here it did not.
+    let guard = error.details.get("requirement").and_then(Value::as_str);
+    let rule = guard
+        .map(|id| format!("this does not hold ({id}): "))
+        .unwrap_or_default();
+    let mut text = String::new();
+    let message = format!(
+        "praxis: {code}: {rule}{}{place}",
+        escape::block(&error.message)
+    );
+    for (number, line) in message.lines().enumerate() {
+        for (index, piece) in escape::wrap_whole(line, style.width.saturating_sub(2))
+            .iter()
+            .enumerate()
+        {
+            let indent = if number + index == 0 { "" } else { "  " };
+            let _ = writeln!(text, "{indent}{piece}");
+        }
+    }
+    let head = format!("{code}");
+    if let Some(at) = text.find(&head) {
+        text.replace_range(at..at + head.len(), &style.paint(Tone::Bad, &head));
+    }
+    match error.details.get("mend").and_then(Value::as_str) {
+        Some(mend) => {
+            let _ = writeln!(text, "  try: {}", escape::line(mend));
+        }
+        None => {
+            for line in escape::wrap_whole(code.remedy(), style.width.saturating_sub(2)) {
+                let _ = writeln!(text, "  {line}");
+            }
+        }
+    }
+    if code.stage() != Stage::Usage {
+        let more = format!("more: praxis explain {code}");
+        let _ = writeln!(text, "  {}", style.paint(Tone::Dim, &more));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aiws::error::Code;
+
+    #[test]
+    fn an_error_fits_the_terminal_and_keeps_what_is_copied() {
+        let path = "/home/alice/a/very/long/path/that/is/longer/than/the/terminal/is/wide";
+        let error = Error::new(
+            Code::RunNotFound,
+            format!(
+                "expected a run of the store {path}, found r-none; the latest ones are r-1 and r-2"
+            ),
+        );
+        let shown = text(&error, Style::plain(40));
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(
+            lines[..4],
+            [
+                "praxis: RUN_NOT_FOUND: expected a run",
+                "  of the store",
+                &format!("  {path},"),
+                "  found r-none; the latest ones are r-1"
+            ]
+        );
+        let painted = text(
+            &error,
+            Style {
+                colour: true,
+                width: 40,
+            },
+        );
+        assert!(
+            painted.starts_with("praxis: \u{1b}[31mRUN_NOT_FOUND\u{1b}[0m: "),
+            "{painted}"
+        );
+    }
+}
