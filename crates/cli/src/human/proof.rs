@@ -41,7 +41,7 @@ impl Proof {
     }
 }
 
-/// Proves that a caller does not descend from the work.
+/// Whether a caller does not descend from the work, with the evidence.
 ///
 /// # Errors
 ///
