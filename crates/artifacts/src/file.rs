@@ -1,5 +1,5 @@
 //! The artifact store in a directory: put, read, list.
-//! Invariant: a final name never shows anything but the whole bytes that hash to it, and nothing here removes one.
+//! Invariant: a final name never shows anything but the whole bytes that hash to it; only `collect` removes one.
 //! The engine calls it through `ArtifactProvider`; simulators give it a faulty `Fs`.
 
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use std::time::UNIX_EPOCH;
 use aiws::digest::{Digest, Hasher, sha256};
 use aiws::id::ActorId;
 use aiws::record::Artifact;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::directory::Directory;
@@ -33,11 +33,11 @@ static NEXT_TEMPORARY: AtomicU64 = AtomicU64::new(0);
 
 /// An artifact store in one directory of a local file system.
 pub struct FileArtifacts {
-    fs: Box<dyn Fs>,
+    pub(crate) fs: Box<dyn Fs>,
     // True once a sync of the directory failed: the system reports such an error once, and a later sync that says yes
     // proves nothing about the names of before. Only a new open, after the cause was mended, starts afresh. Locked
     // during the sync, so that no other put takes its own yes for an answer before the flag is up.
-    suspended: Mutex<bool>,
+    pub(crate) suspended: Mutex<bool>,
 }
 
 impl FileArtifacts {
@@ -244,6 +244,11 @@ impl FileArtifacts {
         let Some((mut file, _)) = self.open_plain(&digest.to_string())? else {
             return Ok(false);
         };
+        // Until its time is renewed, nobody may collect it; where that was quicker, the name is free.
+        at(Step::Open, lock_shared(&file))?;
+        if at(Step::Open, file.metadata())?.nlink() == 0 {
+            return Ok(false);
+        }
         let mut hasher = Hasher::new();
         let mut size_bytes = 0;
         self.read_pieces(&mut file, |piece| {
@@ -295,7 +300,7 @@ impl FileArtifacts {
         })
     }
 
-    fn check_in_place(&self) -> Result<(), ArtifactError> {
+    pub(crate) fn check_in_place(&self) -> Result<(), ArtifactError> {
         if at(Step::FindDirectory, self.fs.is_in_place())? {
             Ok(())
         } else {
@@ -341,7 +346,7 @@ impl FileArtifacts {
     }
 
     /// Opens the regular file of one name at `name`; `None` when the name is free.
-    fn open_plain(&self, name: &str) -> Result<Option<(File, Metadata)>, ArtifactError> {
+    pub(crate) fn open_plain(&self, name: &str) -> Result<Option<(File, Metadata)>, ArtifactError> {
         let not_plain = |found| ArtifactError::NotPlain {
             name: name.to_owned(),
             found,
@@ -436,6 +441,12 @@ fn kind_if_not_regular(metadata: &Metadata) -> Option<&'static str> {
     }
 }
 
+/// Shares the lock that a collection takes alone.
+fn lock_shared(file: &File) -> io::Result<()> {
+    retry_interrupted(|| Ok(rustix::fs::flock(file, FlockOperation::LockShared).map(|()| 0)?))
+        .map(drop)
+}
+
 fn check_bound(size_bytes: u64) -> Result<(), ArtifactError> {
     if size_bytes <= ARTIFACT_BYTES_MAX {
         return Ok(());
@@ -446,7 +457,7 @@ fn check_bound(size_bytes: u64) -> Result<(), ArtifactError> {
     })
 }
 
-fn last_put_ms(metadata: &Metadata) -> io::Result<u64> {
+pub(crate) fn last_put_ms(metadata: &Metadata) -> io::Result<u64> {
     // A time before 1970 is a clock that was wrong; as 0 it makes the file look old, and only a host collects.
     let since = metadata.modified()?.duration_since(UNIX_EPOCH);
     Ok(since.map_or(0, |since| {

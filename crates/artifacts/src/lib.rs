@@ -13,8 +13,8 @@
 //! - A name that is taken must hold the very same bytes (ART-2); a digest is never pointed at others (HF-04.10).
 //! - A read gives a copy that was checked against digest and size (ART-4, ART-7); past its retention it gives nothing,
 //!   although the bytes stay (ART-5).
-//! - Nothing here deletes an artifact. [`ArtifactProvider::orphans`] lists what no record names, for the host to
-//!   collect under its own retention policy (ART-9).
+//! - Nothing here deletes an artifact by itself. [`ArtifactProvider::orphans`] lists what no record names, and
+//!   [`FileArtifacts::collect`] removes one such, for a host that decides so under its own retention policy (ART-9).
 //! - A symlink, FIFO, device, directory or file of several names under a digest, and a directory that was exchanged
 //!   for another, are refused.
 //!
@@ -28,6 +28,7 @@
 //! Every step that a put takes passes through [`fs::Fs`], whose production form is [`directory::Directory`]. A
 //! simulator wraps that one, fails or stops at a chosen step, and looks at the real directory afterwards.
 
+mod collect;
 pub mod directory;
 pub mod error;
 mod facts;

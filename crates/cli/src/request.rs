@@ -84,6 +84,8 @@ pub enum Request {
         /// Its absolute path.
         file: String,
     },
+    /// Looks at the machine and the store, and says what to do about what is wrong.
+    Doctor {},
     /// Copies the store into a new directory.
     Backup {
         /// Its absolute path.
@@ -282,6 +284,9 @@ impl Request {
                 | Self::Transcript { .. }
                 | Self::Verify {}
                 | Self::Export { .. }
+                | Self::Doctor {}
+                | Self::Backup { .. }
+                | Self::Clean { dry_run: true, .. }
         )
     }
 }

@@ -132,6 +132,17 @@ impl Reader {
         })
     }
 
+    /// A store that was opened for reading, with its artifacts as they are.
+    #[must_use]
+    pub fn new(path: PathBuf, journal: Journal, artifacts: Arc<dyn ArtifactProvider>) -> Self {
+        Self {
+            path,
+            journal,
+            artifacts,
+            owned: false,
+        }
+    }
+
     /// The store that this process's engine has open.
     #[must_use]
     pub fn of_engine(

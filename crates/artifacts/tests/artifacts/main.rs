@@ -7,6 +7,7 @@
     reason = "shared functions of a test are tests too, which clippy does not see"
 )]
 
+mod collect;
 mod crashes;
 mod faults;
 mod puts;

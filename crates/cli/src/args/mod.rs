@@ -14,7 +14,7 @@ mod tools;
 pub use code::{Code, Resume, Serve};
 pub use decide::{Approve, Cancel, Continue, Deny, Pause, Recheck, Reconcile};
 pub use look::{Attach, Diff, Holds, Inbox, List, Log, Report, Show, Unknown};
-pub use tools::{Explain, Export, Verify};
+pub use tools::{Backup, Clean, Completions, Doctor, Explain, Export, Man, Verify};
 
 const EXITS: &str = "\
 Exit codes:
@@ -88,6 +88,16 @@ pub enum Verb {
     Export(Export),
     /// Explain an error code, or list all of them
     Explain(Explain),
+    /// Look at the machine and the store, and say what to do about what is wrong
+    Doctor(Doctor),
+    /// Copy the store into a new directory that is a store itself
+    Backup(Backup),
+    /// Remove trees of ended runs and stored bytes that nothing names
+    Clean(Clean),
+    /// Print the completions of a shell
+    Completions(Completions),
+    /// Write man pages
+    Man(Man),
 }
 
 #[cfg(test)]

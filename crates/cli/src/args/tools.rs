@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap_complete::Shell;
 
 /// `praxis verify`.
 #[derive(Debug, Args)]
@@ -35,4 +36,71 @@ pub struct Explain {
     /// The code; all of them are listed unless given
     #[arg(value_name = "CODE")]
     pub code: Option<String>,
+}
+
+/// `praxis doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+It changes nothing. Exit 0 says that nothing is bad; warnings may be there.
+
+Examples:
+  praxis doctor
+  praxis doctor --json")]
+pub struct Doctor {}
+
+/// `praxis backup`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The copy is a store: name it with --store to read it, to verify it, or to go on from it. What happened after it was
+made, such as agent runs and branches, is not known to it: look at the repositories before you resume from one.
+
+Examples:
+  praxis backup /backup/praxis-monday
+  praxis --store /backup/praxis-monday verify")]
+pub struct Backup {
+    /// A new directory, or an empty one
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+}
+
+/// `praxis clean`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Trees of runs that have ended and need them no more go, and stored bytes that no event names. Plans, patches and
+transcripts that a record names are kept, always.
+
+Examples:
+  praxis clean --dry-run
+  praxis clean --older-than 30")]
+pub struct Clean {
+    /// Remove nothing; print what would go and what would stay
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Only what ended, or was stored, at least so many days ago
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(0..=36_500))]
+    pub older_than: Option<u32>,
+}
+
+/// `praxis completions`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  praxis completions bash > ~/.local/share/bash-completion/completions/praxis
+  praxis completions zsh > ~/.zfunc/_praxis
+  praxis completions fish > ~/.config/fish/completions/praxis.fish")]
+pub struct Completions {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub shell: Shell,
+}
+
+/// `praxis man`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  praxis man ~/.local/share/man/man1 && man praxis-code")]
+pub struct Man {
+    /// Where the pages go: praxis.1 and praxis-VERB.1; made unless it is there
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
 }

@@ -59,6 +59,12 @@ pub fn look(reader: &Reader, request: &Request, view: View) -> Result<Answer, Er
         Request::Transcript { run } => verbs::attach::answer(reader, run.as_deref(), view),
         Request::Verify {} => verbs::verify::answer(&reader.journal, &mut |_, _| {}, view),
         Request::Export { file } => verbs::export::answer(&reader.journal, Path::new(file), view),
+        Request::Doctor {} => Ok(verbs::doctor::answer(reader, view)),
+        Request::Backup { directory } => verbs::backup::answer(reader, Path::new(directory), view),
+        Request::Clean {
+            dry_run: true,
+            older_than_days,
+        } => verbs::clean::answer(reader, true, *older_than_days, view),
         other => Err(Error::new(
             Code::Usage,
             format!("expected a request that only looks, found {other:?}"),

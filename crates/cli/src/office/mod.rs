@@ -26,6 +26,7 @@ use crate::human::Caller;
 use crate::request::Request;
 use crate::session::Session;
 use crate::store::Reader;
+use crate::verbs;
 
 pub use drive::{environment_of, not_set};
 pub use keeper::{Kept, Seen};
@@ -102,6 +103,14 @@ impl Office {
             Request::Start { job, environment } => self.start(job, environment, view, peer).await,
             Request::Resume { run, environment } => {
                 self.resume(run.as_deref(), environment, view, peer).await
+            }
+            Request::Clean {
+                dry_run,
+                older_than_days,
+            } => {
+                let reader = self.reader();
+                blocking(move || verbs::clean::answer(&reader, dry_run, older_than_days, view))
+                    .await
             }
             Request::Watch { runs, lines } => self.watch(&runs, lines, view, items).await,
             Request::Apply { command, name } => {

@@ -3,11 +3,16 @@
 //! Called by `main`.
 
 pub mod attach;
+pub mod backup;
+pub mod clean;
 mod code;
+mod completions;
 mod decide;
+pub mod doctor;
 mod explain;
 pub mod export;
 pub mod log;
+mod man;
 mod reconcile;
 mod resume;
 mod serve;
@@ -49,6 +54,11 @@ pub fn run(cli: Cli) -> Result<Exit, Error> {
     if let Verb::Explain(args) = &cli.verb {
         return explain::run(args, cli.json);
     }
+    match &cli.verb {
+        Verb::Completions(args) => return completions::run(args),
+        Verb::Man(args) => return man::run(args, cli.json),
+        _ => {}
+    }
     crate::render::remember_store(cli.store.as_deref());
     let call = Call {
         store: store::location(cli.store.as_deref())?,
@@ -89,6 +99,18 @@ pub fn run(cli: Cli) -> Result<Exit, Error> {
         Verb::Verify(_) => verify::run(&call),
         Verb::Export(args) => export::run(&call, &args),
         Verb::Explain(args) => explain::run(&args, call.json),
+        Verb::Doctor(_) => doctor::run(&call),
+        Verb::Backup(args) => backup::run(&call, &args),
+        Verb::Clean(args) => {
+            let (dry_run, older_than_days) = (args.dry_run, args.older_than);
+            let request = Request::Clean {
+                dry_run,
+                older_than_days,
+            };
+            ask(&call, request)
+        }
+        Verb::Completions(args) => completions::run(&args),
+        Verb::Man(args) => man::run(&args, call.json),
     }
 }
 

@@ -81,7 +81,10 @@ fn first_link(line: &str) -> Option<(&str, &str, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use aiws::error::Code;
+    use clap::CommandFactory;
 
     use super::*;
 
@@ -90,6 +93,31 @@ mod tests {
         let codes: Vec<&str> = Code::all().iter().map(|code| code.name()).collect();
         let pages: Vec<&str> = PAGES.iter().map(|(name, _)| *name).collect();
         assert_eq!(pages, codes);
+    }
+
+    /// A page that names a verb which is not there sends people nowhere.
+    #[test]
+    fn pages_name_verbs_that_exist() {
+        let command = crate::args::Cli::command();
+        let verbs: BTreeSet<&str> = command
+            .get_subcommands()
+            .map(|verb| verb.get_name())
+            .collect();
+        for (name, page) in PAGES {
+            let commands = page.lines().filter_map(|line| line.strip_prefix("    "));
+            for command in commands.flat_map(|line| line.split("&&")) {
+                let mut words = command.trim().split(' ').skip_while(|word| *word == "!");
+                if words.next() != Some("praxis") {
+                    continue;
+                }
+                let verb = match words.next() {
+                    Some("--store") => words.nth(1),
+                    verb => verb,
+                };
+                let known = verb.is_some_and(|verb| verbs.contains(verb) || verb.starts_with('-'));
+                assert!(known, "{name}: praxis {verb:?}");
+            }
+        }
     }
 
     #[test]
