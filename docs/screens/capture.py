@@ -142,7 +142,7 @@ def svg(screen, title):
     height = len(rows) * line + head + 2 * pad
     parts = [
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f"'
-        ' font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, DejaVu Sans Mono, monospace" font-size="14">'
+        ' font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="14">'
         % (width, height, width, height),
         '<rect width="100%" height="100%" rx="8" fill="#22272e"/>',
         '<rect width="100%%" height="%d" rx="8" fill="#2d333b"/>' % head,
@@ -156,16 +156,21 @@ def svg(screen, title):
             while end < len(row) and row[end][1] == style:
                 end += 1
             piece = "".join(char for char, _ in row[start:end])
-            kept = piece.rstrip()
-            lead = len(kept) - len(kept.lstrip())
-            kept = kept.lstrip()
-            if kept:
-                colour, bold, dim = style
-                more = ' font-weight="bold"' if bold else ""
-                more += ' fill-opacity="0.65"' if dim else ""
+            colour, bold, dim = style
+            more = ' font-weight="bold"' if bold else ""
+            more += ' fill-opacity="0.65"' if dim else ""
+            # What stands in columns is placed by its column, whatever font is there.
+            for word in re.finditer(r"\S+(?: \S+)*", piece):
                 parts.append(
                     '<text x="%.1f" y="%d" fill="%s"%s textLength="%.1f" xml:space="preserve">%s</text>'
-                    % (pad + (start + lead) * cell, y, COLOURS[colour], more, len(kept) * cell, html.escape(kept))
+                    % (
+                        pad + (start + word.start()) * cell,
+                        y,
+                        COLOURS[colour],
+                        more,
+                        len(word.group()) * cell,
+                        html.escape(word.group()),
+                    )
                 )
             start = end
     parts.append("</svg>")
@@ -202,8 +207,17 @@ class Terminal:
             if self.read(0.2) == b"" or time.monotonic() > end:
                 raise SystemExit("expected %r, found:\n%s" % (pattern, self.screen.text()))
 
-    def type(self, text):
-        os.write(self.file, text.encode())
+    def settle(self):
+        """Reads what is being written now, so that no screen is half drawn."""
+        while self.read(0.05):
+            pass
+
+    def answer(self, text):
+        """Types an answer, and goes on with an empty screen below its echo."""
+        self.settle()
+        os.write(self.file, (text + "\n").encode())
+        self.until(r"\] %s$" % text)
+        self.screen = Screen(self.screen.columns, self.screen.rows)
 
     def end(self):
         """Reads to the program's end."""
@@ -285,7 +299,7 @@ class Book:
 
     def verb(self, world, name, *args):
         for columns in WIDTHS:
-            terminal = world.start(list(args), columns, 70)
+            terminal = world.start(list(args), columns, 100)
             terminal.end()
             self.keep(name, " ".join(["praxis", *args]), terminal.screen)
 
@@ -296,23 +310,21 @@ def whole_run(world, book, columns):
     if os.path.exists(world.gate):
         os.remove(world.gate)
     terminal = world.start(world.code("--max-corrections", "1", agent="slow-agent.sh"), columns, 60)
-    terminal.until(r"Approve the plan of")
+    terminal.until(r"Approve the plan")
+    terminal.settle()
     book.keep("question-plan", short, terminal.screen)
-    terminal.screen = Screen(columns, 60)
-    terminal.type("y\n")
-    terminal.until(r"running +implement")
-    time.sleep(3)
-    terminal.read(1)
+    terminal.answer("y")
+    terminal.until(r"running +implement.*[3-9]\.\d s")
+    terminal.settle()
     book.keep("live", short, terminal.screen)
     open(world.gate, "w", encoding="utf-8").close()
     terminal.until(r"Accept the result")
-    terminal.screen.y, at = terminal.screen.y, terminal.screen.text()
+    terminal.settle()
     book.keep("question-result", short, terminal.screen)
-    terminal.screen = Screen(columns, 60)
-    terminal.type("y\n")
+    terminal.answer("y")
     code = terminal.end()
     if code != 0:
-        raise SystemExit("expected an accepted run, found exit %s:\n%s\n%s" % (code, at, terminal.screen.text()))
+        raise SystemExit("expected an accepted run, found exit %s:\n%s" % (code, terminal.screen.text()))
     book.keep("accepted", short, terminal.screen)
 
 
