@@ -29,7 +29,7 @@ pub use proof::{Proof, prove};
 pub const MARK: &str = "PRAXIS_ATTEMPT_ID";
 
 /// The first argument of a shim.
-pub const SHIM: &str = "__shim";
+pub const SHIM: &str = praxis_engine::shim::VERB;
 
 /// Most processes between a caller and the top. A person's shell is some ten below it; a longer line is refused.
 pub const MAX_DEPTH: usize = 256;

@@ -12,7 +12,7 @@ mod support;
 use aiws::json::Value;
 
 use scene::{LEAVE, STAY, Scene, at_terminal, decision};
-use support::text;
+use support::{called, text};
 
 const ALL: &[&str] = &[
     "resume", "approve", "accept", "continue", "advance", "code", "socket",
@@ -43,6 +43,25 @@ fn a_daemon_decides_nothing() {
     let agent = "( DAEMON )\ncat \"$FIFO\"\n";
     scene.impostor(agent, "tries\necho done > \"$FIFO\"\n");
     assert_eq!(scene.run().exit, Some(3));
+    scene.refused(ALL, "DESCENDS_FROM_SHIM");
+    scene.untouched();
+}
+
+/// Proves HS-03.11: a check runs what the agent wrote, and decides as little as the agent.
+#[test]
+fn a_check_decides_nothing() {
+    let mut scene = Scene::new();
+    scene.serve();
+    scene.impostor("", "tries\n");
+    let script = scene.world.dir.path().join("daemon.sh");
+    let agent = scene.world.dir.path().join("evil.sh");
+    let mut code = scene.world.praxis();
+    code.arg("code").arg("--repo").arg(&scene.world.repo);
+    code.args(["--task", "t", "--json", "--approve-as", "boss"]);
+    code.arg("--agent").arg(format!("sh {}", agent.display()));
+    code.arg("--check").arg(format!("sh {}", script.display()));
+    let ran = called(&mut code);
+    assert_eq!(ran.exit, Some(0), "{}{}", ran.out, ran.err);
     scene.refused(ALL, "DESCENDS_FROM_SHIM");
     scene.untouched();
 }
