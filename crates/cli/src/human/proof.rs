@@ -247,6 +247,7 @@ fn record(
         "user": crate::session::login()?.as_str(),
         "pid": stat.pid,
         "startTime": int(stat.start),
+        "boot": praxis_engine::shim::descendants::boot(),
         "name": shown(&stat.name),
         "executable": executable_value(&executable),
         "terminal": terminal_value(stat),
@@ -281,7 +282,11 @@ fn terminal_value(stat: &Stat) -> Value {
 }
 
 fn parent_value(step: &Step) -> Value {
-    object! { "pid": step.pin.id.pid, "name": shown(&step.seen.name) }
+    object! {
+        "pid": step.pin.id.pid,
+        "startTime": int(step.seen.start),
+        "name": shown(&step.seen.name),
+    }
 }
 
 /// What the caller was held against, so that a reader need not guess what a proof of that day covered.
