@@ -13,6 +13,7 @@ pub mod human;
 pub mod limits;
 pub mod notes;
 pub mod office;
+pub mod project;
 pub mod prompt;
 pub mod render;
 pub mod request;

@@ -72,3 +72,5 @@ pub const STORE_LOOK_MS: u64 = 50;
 pub const DECISION_BYTES: u64 = 1 << 20;
 /// How many bytes of a transcript are read at a time while it is followed.
 pub const ATTACH_BYTES: u64 = 64 << 10;
+/// Most bytes of a repository's `praxis.toml`: it is a handful of lines.
+pub const PROJECT_BYTES: u64 = 64 << 10;

@@ -20,6 +20,9 @@ The agent is any command line. It runs in a private clone and finds its work in 
 Exit 0 says that it worked, 75 that it did nothing and may be started again; what it changed in the
 clone is its patch.
 
+A repository may carry praxis.toml with agent, check, max_corrections, budget, timeout_seconds, env, secrets and
+notify; what is typed wins.
+
 Examples:
   praxis code --repo . --task \"make the failing test pass\" --agent \"sh agent.sh\" --check \"cargo test\"
   praxis code --repo ~/app --task \"fix #12\" --agent \"my-agent --yes\" --check \"make test\" \\

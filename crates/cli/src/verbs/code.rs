@@ -20,14 +20,14 @@ use crate::office::environment_of;
 use crate::request::Request;
 use crate::runner::drive;
 use crate::session::{login, named, now_ms, random_name};
-use crate::{seat, store};
+use crate::{project, seat, store};
 
 /// Runs it.
 ///
 /// # Errors
 ///
 /// What was refused before the run began; afterwards the exit says how the run stands.
-pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
+pub fn run(call: &Call, mut args: Args) -> Result<Exit, Error> {
     if let Some(name) = &args.approve_as {
         named("--approve-as", name)?;
     }
@@ -49,6 +49,10 @@ pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
     let source = Source::open(&repo)?;
     source.require_outside(&call.store)?;
     source.require_room()?;
+    let taken = project::settle(&mut args, &source)?;
+    if !call.json {
+        project::say(&taken, &source.root);
+    }
     let repository = source.root.to_str().ok_or_else(|| {
         Error::new(
             Code::RepoUnusable,
@@ -92,7 +96,9 @@ pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
 /// What was typed, over what the earlier run had.
 fn choices(args: Args, earlier: Option<Earlier>) -> Result<Choices, Error> {
     let missing = |option: &str| {
-        let message = format!("expected {option}; praxis code --help says more");
+        let message = format!(
+            "expected {option}, or agent and check in the repository's praxis.toml; praxis code --help says more"
+        );
         Error::new(Code::Usage, message)
     };
     let old = earlier.as_ref().map(|earlier| &earlier.job);
