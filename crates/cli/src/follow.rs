@@ -25,6 +25,8 @@ pub struct Asking {
     pub in_advance: Option<String>,
     /// Whether to leave instead of waiting for a person.
     pub no_wait: bool,
+    /// The command that is told what people want to know, if any.
+    pub notify: Option<String>,
     /// Whether only JSON is wanted on the standard output.
     pub json: bool,
 }
@@ -89,6 +91,7 @@ struct Stands {
     run: String,
     standing: String,
     resting: bool,
+    paused: bool,
     in_flight: Option<String>,
     trouble: Option<Error>,
 }
@@ -170,7 +173,8 @@ impl Following<'_> {
         }
         if !matches!(run.standing.as_str(), "NEEDS_APPROVAL" | "NEEDS_ACCEPTANCE") {
             decided.remove(&run.run);
-            return Ok(!run.resting);
+            // Who paused it may let it go on, from another terminal.
+            return Ok(!run.resting || run.paused && !self.asking.no_wait);
         }
         if decided.get(&run.run) == Some(&run.standing) {
             return Ok(true);
@@ -305,6 +309,7 @@ fn standings(value: &Value) -> (Vec<Stands>, Option<Error>) {
             run: text("run")?,
             standing: text("standing")?,
             resting: run.get("resting")?.as_bool()?,
+            paused: run.get("paused")?.as_bool()?,
             in_flight: text("inFlight"),
             trouble: error(run.get("trouble")),
         })

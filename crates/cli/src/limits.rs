@@ -65,11 +65,25 @@ pub const SOCKET_ANSWER_BYTES: u64 = 1 << 30;
 pub const CONNECTIONS: usize = 64;
 /// How long a verb waits for a store that another process has open and does not serve yet, in milliseconds: opening
 /// replays what was not indexed, and a verb that only looks is done sooner.
-pub const STORE_WAIT_MS: u64 = 10_000;
+pub const STORE_WAIT_MS: u64 = 3_000;
 /// How often it tries meanwhile, in milliseconds.
 pub const STORE_LOOK_MS: u64 = 50;
 /// Most bytes of the record of a person's decision: a reason, and what was proven.
 pub const DECISION_BYTES: u64 = 1 << 20;
+/// Most notices in one answer of the outbox: a consumer takes them one by one anyway.
+pub const OUTBOX_NOTICES: usize = 64;
+/// After how many events with nothing to tell the cursor of a consumer moves on by itself: reading them again takes
+/// some milliseconds.
+pub const OUTBOX_QUIET_EVENTS: u64 = 256;
+/// Longest time for one call of a command that is told something, in seconds: it hands a line on.
+pub const TELL_SECONDS: u64 = 30;
+/// Longest wait before a command that failed is called again, in milliseconds; the first one is 64 times shorter.
+pub const TELL_AGAIN_MS: u64 = 64_000;
+/// How long an engine that ends waits for what is still to be told, in milliseconds; the next one tells the rest.
+pub const TELL_LAST_MS: u64 = 10_000;
+/// How often a verb that follows the outbox looks for an engine, or into the store while there is none, in
+/// milliseconds.
+pub const OUTBOX_LOOK_MS: u64 = 1_000;
 /// How many bytes of a transcript are read at a time while it is followed.
 pub const ATTACH_BYTES: u64 = 64 << 10;
 /// Most bytes of a repository's `praxis.toml`: it is a handful of lines.

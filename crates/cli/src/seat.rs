@@ -11,9 +11,9 @@ use tokio::sync::mpsc;
 
 use crate::answer::{Answer, View};
 use crate::limits::{STORE_LOOK_MS, STORE_WAIT_MS};
-use crate::office::{Office, Peer, look};
+use crate::office::{Office, Peer, look, refuse_early};
 use crate::request::Request;
-use crate::socket::client::{Client, is_gone};
+use crate::socket::client::{Client, is_closing, is_gone};
 use crate::store::Reader;
 
 /// A seat.
@@ -70,7 +70,12 @@ pub async fn ask(store: &Path, request: Request, view: View) -> Result<Answer, E
         if let Some(mut client) = Client::connect(store).await? {
             match client.ask(request.clone(), view).await {
                 // What only looks is asked again; what changes something may have been done.
-                Err(error) if is_gone(&error) && request.only_looks() => {}
+                Err(error)
+                    if is_closing(&error) || is_gone(&error) && request.only_looks() =>
+                {
+                    patience.wait_for_the_next(error).await?;
+                    continue;
+                }
                 answered => return answered,
             }
         }
@@ -93,6 +98,14 @@ async fn alone(store: &Path, request: Request, view: View) -> Result<Answer, Err
         })
         .await;
     }
+    let (path, early) = (store.to_owned(), request.clone());
+    crate::office::blocking(move || {
+        let reader = Reader::open(&path)?;
+        let refused = refuse_early(&reader, &early);
+        reader.close()?;
+        refused
+    })
+    .await?;
     let office = Office::open(store).await?;
     let (items, _) = mpsc::channel(1);
     let answer = office.answer(request, view, &Peer::Own, &items).await;
@@ -106,6 +119,15 @@ struct Patience(Instant);
 impl Patience {
     fn begin() -> Self {
         Self(Instant::now() + Duration::from_millis(STORE_WAIT_MS))
+    }
+
+    /// Waits a moment for the engine after the one that said this.
+    async fn wait_for_the_next(&mut self, error: Error) -> Result<(), Error> {
+        if Instant::now() > self.0 {
+            return Err(error);
+        }
+        tokio::time::sleep(Duration::from_millis(STORE_LOOK_MS)).await;
+        Ok(())
     }
 
     /// Waits a moment after a refusal that passes; any other is the caller's.

@@ -173,9 +173,11 @@ fn a_no_to_the_plan_rejects_the_run() {
     let mut terminal = Terminal::start(world.code(&[]));
     terminal.expect("Approve the plan");
     terminal.type_line("n");
+    terminal.expect("Why, in a line");
+    terminal.type_line("the caller is wrong");
     let (exit, shown) = terminal.end();
     assert_eq!(exit, Some(4), "{shown}");
-    denied(&world, "the plan (APPROVAL_DENIED)");
+    denied(&world, "the plan (APPROVAL_DENIED): the caller is wrong");
     assert_eq!(world.stages(), ["plan"]);
 }
 
@@ -187,6 +189,8 @@ fn a_no_to_the_result_rejects_the_run_and_makes_no_branch() {
     terminal.type_line("yes");
     terminal.expect("Accept the result");
     terminal.type_line("no");
+    terminal.expect("Why, in a line");
+    terminal.type_line("");
     let (exit, shown) = terminal.end();
     assert_eq!(exit, Some(4), "{shown}");
     denied(&world, "the result (ACCEPTANCE_REJECTED)");
@@ -251,6 +255,8 @@ fn the_end_of_the_input_decides_later() {
     let mut terminal = Terminal::start(resume);
     terminal.expect("Approve the plan");
     terminal.type_line("n");
+    terminal.expect("Why, in a line");
+    terminal.type_line("");
     assert_eq!(terminal.end().0, Some(4));
 }
 
@@ -270,7 +276,7 @@ fn waiting_without_a_terminal_says_so() {
         .unwrap()
         .unwrap();
     assert!(
-        said.contains("--approve-as NAME; --no-wait leaves at once") && said.contains(" resume r-"),
+        said.contains(" approve r-") && said.contains(" deny r-") && said.contains("Ctrl-C leaves"),
         "{said}"
     );
     let process = rustix::process::Pid::from_child(&child);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use aiws::error::{Code, Error, Stage};
 use aiws::id::{ConsumerId, RunId};
-use aiws::record::{AttemptStatus, EffectClass};
+use aiws::record::{AttemptStatus, EffectClass, HoldReason, HoldState};
 use praxis_model::command::CommandType;
 use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
@@ -37,6 +37,8 @@ pub struct Seen {
     pub in_flight: Option<&'static str>,
     /// Whether nothing more comes by itself.
     pub resting: bool,
+    /// Whether a person paused it, and nothing else holds it.
+    pub paused: bool,
     /// What went wrong beside the run itself, and keeps it where it is.
     pub trouble: Option<Error>,
 }
@@ -140,6 +142,7 @@ impl Keeper {
                 standing: Standing::Going,
                 in_flight: None,
                 resting: false,
+                paused: false,
                 trouble: None,
             }),
             followers: AtomicUsize::new(0),
@@ -208,6 +211,7 @@ impl Looking {
                 standing,
                 in_flight: in_flight(&state),
                 resting,
+                paused: standing == Standing::Held && is_paused(&state),
                 trouble,
             });
             if matches!(standing, Standing::Accepted | Standing::Ended(_)) {
@@ -284,6 +288,15 @@ impl Looking {
         };
         (quiet && self.moved.elapsed() > STILL).then(|| since.unwrap_or_else(unsaid))
     }
+}
+
+/// Whether every open hold is a person's.
+fn is_paused(state: &RunState) -> bool {
+    let mut open = state
+        .holds
+        .values()
+        .filter(|hold| hold.state == HoldState::Open);
+    open.all(|hold| hold.reason == HoldReason::Operator)
 }
 
 /// What a run has in flight.

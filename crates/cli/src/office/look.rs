@@ -28,16 +28,16 @@ use crate::verbs;
 pub fn look(reader: &Reader, request: &Request, view: View) -> Result<Answer, Error> {
     match request {
         Request::List {} => all(reader, |pages| {
-            let value = json::object("list", object! { "runs": list::value(pages) });
+            let value = list::value(pages);
             Answer::done(value, view, |style| list::text(pages, style, now_ms()))
         }),
         Request::Inbox {} => all(reader, |pages| {
             let items = inbox::items(pages);
-            let value = json::object("inbox", object! { "items": inbox::value(&items) });
+            let value = inbox::value(&items);
             Answer::done(value, view, |style| inbox::text(&items, style, now_ms()))
         }),
         Request::Holds {} => all(reader, |pages| {
-            let value = json::object("holds", object! { "holds": holds::value(pages) });
+            let value = holds::value(pages);
             Answer::done(value, view, |style| holds::text(pages, style))
         }),
         Request::Show { run } => verbs::show::answer(reader, run.as_deref(), view),
@@ -69,6 +69,24 @@ pub fn look(reader: &Reader, request: &Request, view: View) -> Result<Answer, Er
             Code::Usage,
             format!("expected a request that only looks, found {other:?}"),
         )),
+    }
+}
+
+/// Refuses what the store as it stands already refuses, so that nothing is opened for it.
+///
+/// # Errors
+///
+/// What the request will be refused with: a run, hold or attempt that is not there, nothing that waits.
+pub fn refuse_early(reader: &Reader, request: &Request) -> Result<(), Error> {
+    match request {
+        Request::Decide(decide) => pending(reader, &decide.run, View::PROGRAM).map(drop),
+        Request::Cancel { run, .. }
+        | Request::Pause { run, .. }
+        | Request::Continue { run, .. }
+        | Request::Resume { run: Some(run), .. } => live(reader, Some(run)).map(drop),
+        Request::Recheck { hold, .. } => reader.find_hold(hold).map(drop),
+        Request::Reconcile { attempt, .. } => super::reconcile::find(reader, attempt).map(drop),
+        _ => Ok(()),
     }
 }
 

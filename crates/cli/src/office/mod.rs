@@ -7,6 +7,7 @@ mod decide;
 mod drive;
 mod keeper;
 mod look;
+pub mod outbox;
 mod person;
 mod reconcile;
 mod watch;
@@ -14,6 +15,7 @@ mod worker;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use aiws::error::{Code, Error};
 use praxis_engine::Shutdown;
@@ -30,7 +32,7 @@ use crate::verbs;
 
 pub use drive::{environment_of, not_set};
 pub use keeper::{Kept, Seen};
-pub use look::look;
+pub use look::{look, refuse_early};
 
 /// Where answers on the way go; its other end is gone when nobody listens any more.
 pub type Items = mpsc::Sender<Answer>;
@@ -48,6 +50,7 @@ pub struct Office {
     /// The engine's session.
     pub session: Arc<Session>,
     keeper: keeper::Keeper,
+    closing: AtomicBool,
 }
 
 impl Office {
@@ -59,7 +62,11 @@ impl Office {
     pub async fn open(store: &Path) -> Result<Arc<Self>, Error> {
         let session = Arc::new(Session::open(store).await?);
         let keeper = keeper::Keeper::new(Arc::clone(&session));
-        Ok(Arc::new(Self { session, keeper }))
+        Ok(Arc::new(Self {
+            session,
+            keeper,
+            closing: AtomicBool::new(false),
+        }))
     }
 
     /// Answers a request. `items` gets what there is to say before the answer.
@@ -74,10 +81,28 @@ impl Office {
         peer: &Peer,
         items: &Items,
     ) -> Result<Answer, Error> {
+        if self.is_closing() {
+            return Err(closing());
+        }
         if request.only_looks() {
             let reader = self.reader();
-            return blocking(move || look(&reader, &request, view)).await;
+            let looked = blocking(move || look(&reader, &request, view)).await;
+            // What was read while the journal closed says nothing; the next engine is asked.
+            return match looked {
+                Err(_) if self.is_closing() => Err(closing()),
+                looked => looked,
+            };
         }
+        self.act(request, view, peer, items).await
+    }
+
+    async fn act(
+        &self,
+        request: Request,
+        view: View,
+        peer: &Peer,
+        items: &Items,
+    ) -> Result<Answer, Error> {
         match request {
             Request::Decide(decide) => self.decide(decide, view, peer).await,
             Request::Recheck { hold, reason } => self.recheck(&hold, reason, view, peer).await,
@@ -113,6 +138,20 @@ impl Office {
                     .await
             }
             Request::Watch { runs, lines } => self.watch(&runs, lines, view, items).await,
+            Request::Outbox {
+                consumer,
+                acknowledge,
+                in_hand,
+                wait,
+            } => {
+                let wanted = outbox::Wanted {
+                    consumer,
+                    acknowledge: acknowledge.map(|upto| upto.get()),
+                    in_hand: in_hand.iter().map(|told| told.get()).collect(),
+                    wait,
+                };
+                self.outbox(wanted, view, peer, items).await
+            }
             Request::Apply { command, name } => {
                 self.apply(&command, name.as_deref(), view, peer).await
             }
@@ -165,8 +204,13 @@ impl Office {
     ///
     /// A store code where the store could not be closed cleanly.
     pub async fn close(&self, how: Shutdown) -> Result<(), Error> {
+        self.closing.store(true, Ordering::SeqCst);
         self.session.coding.stop();
         self.session.close(how).await
+    }
+
+    fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::SeqCst)
     }
 
     /// The run that is meant, with its state.

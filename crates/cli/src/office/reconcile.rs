@@ -188,7 +188,7 @@ fn result_of(outcome: &Outcome) -> Option<(&'static str, Digest)> {
 }
 
 /// The uncertain attempt of this name or of an unambiguous beginning of it.
-fn find(reader: &Reader, named: &str) -> Result<(Subject, Attempt), Error> {
+pub(super) fn find(reader: &Reader, named: &str) -> Result<(Subject, Attempt), Error> {
     let (mut fitting, mut unreadable, mut settled) = (Vec::new(), None, None);
     for subject in reader.runs()? {
         // A run that cannot be read is no reason to leave another one's attempt unsettled.

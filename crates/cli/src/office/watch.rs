@@ -145,6 +145,7 @@ fn standings(followed: &[Arc<Kept>], stands: &[Seen], trouble: Option<&Error>) -
             "standing": seen.standing.name(),
             "exit": seen.standing.exit() as i32,
             "resting": seen.resting,
+            "paused": seen.paused,
             "inFlight": seen.in_flight,
             "trouble": seen.trouble.as_ref().map(Error::to_value),
         }

@@ -29,6 +29,12 @@ pub struct Client {
     pub process: String,
 }
 
+/// That the engine took nothing more: what was asked was not done, and can be asked of the next one.
+#[must_use]
+pub fn is_closing(error: &Error) -> bool {
+    is_gone(error) && error.details.get("connection").and_then(Value::as_str) == Some("closing")
+}
+
 /// That the engine went away in the middle.
 #[must_use]
 pub fn is_gone(error: &Error) -> bool {

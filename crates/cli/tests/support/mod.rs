@@ -273,7 +273,8 @@ pub fn files(dir: &Path, skip: &dyn Fn(&Path) -> bool) -> Vec<(PathBuf, Vec<u8>)
             }
             if path.is_dir() {
                 open.push(path)
-            } else {
+            } else if path.is_file() {
+                // A socket has no bytes.
                 found.push((path.clone(), fs::read(&path).unwrap()))
             }
         }
