@@ -35,6 +35,7 @@ pub(crate) fn start(
     tokio::spawn(async move {
         let (subject, attempt_id) = (subject_of(&call), call.attempt_id.clone());
         let report = try_once(&core, &fence, adapter, call).await;
+        let in_doubt = matches!(report.outcome, EffectOutcome::Uncertain { .. });
         let delivered = async {
             deliver(
                 &core,
@@ -48,9 +49,14 @@ pub(crate) fn start(
         if let Err(error) = delivered.await {
             tracing::error!(attempt = %attempt_id, code = error.code().name(), message = %error.message, "a report was lost");
         }
+        let owner = core.directory.run(&subject).filter(|_| in_doubt);
         // The store can be opened again as soon as nothing is in flight, so let go of it first.
         drop(core);
         drop(guard);
+        if let Some(owner) = owner {
+            // Only now is the attempt nobody's here, and what the owner does about it may begin.
+            let _ = owner.actor.cast(RunMessage::Tick { moved: false });
+        }
     });
 }
 
