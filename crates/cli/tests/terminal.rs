@@ -7,13 +7,11 @@
 
 mod support;
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, Command, Stdio};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
 
-use rustix::fs::{Mode, OFlags};
 use rustix::process::Signal;
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use support::terminal::Terminal;
 use support::{World, text};
 
 /// An agent whose plan tries to write over what the terminal shows.
@@ -24,84 +22,6 @@ plan) printf '# Plan\nwrite good \033[2Jinto\342\200\256 a.txt\n' > "$PRAXIS_OUT
 esac
 printf 'end %s %s %s\n' "$PRAXIS_STAGE" "$PRAXIS_OPERATION_ID" "$PRAXIS_ATTEMPT_ID" >> RECORD
 "#;
-
-/// A command at a terminal of its own.
-struct Terminal {
-    child: Child,
-    screen: File,
-    shown: String,
-}
-
-impl Terminal {
-    fn start(mut command: Command) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&master).unwrap();
-        unlockpt(&master).unwrap();
-        let name = ptsname(&master, Vec::new()).unwrap();
-        let side = || -> Stdio {
-            rustix::fs::open(
-                name.as_c_str(),
-                OFlags::RDWR | OFlags::NOCTTY,
-                Mode::empty(),
-            )
-            .unwrap()
-            .into()
-        };
-        command
-            .stdin(side())
-            .stdout(side())
-            .stderr(side())
-            .env("TERM", "xterm")
-            .env("NO_COLOR", "1");
-        let child = command.spawn().unwrap();
-        drop(command);
-        Self {
-            child,
-            screen: File::from(master),
-            shown: String::new(),
-        }
-    }
-
-    /// Reads until the screen shows the words.
-    fn expect(&mut self, words: &str) {
-        let from = self.shown.len();
-        while !self
-            .shown
-            .get(from..)
-            .is_some_and(|new| new.contains(words))
-        {
-            assert!(
-                self.read(),
-                "the program ended before it showed {words:?}: {}",
-                self.shown
-            );
-        }
-    }
-
-    fn read(&mut self) -> bool {
-        let mut bytes = [0; 4096];
-        // A pseudo-terminal whose other side is closed answers with an error.
-        match self.screen.read(&mut bytes) {
-            Ok(count @ 1..) => {
-                self.shown
-                    .push_str(&String::from_utf8_lossy(&bytes[..count]));
-                true
-            }
-            _ => false,
-        }
-    }
-
-    fn type_line(&mut self, line: &str) {
-        self.screen
-            .write_all(format!("{line}\n").as_bytes())
-            .unwrap();
-    }
-
-    fn end(mut self) -> (Option<i32>, String) {
-        while self.read() {}
-        (self.child.wait().unwrap().code(), self.shown)
-    }
-}
 
 /// Proves COD-2, FV-APR.1: a person sees the plan and the exact action with its fingerprint, and approves before
 /// anything is implemented; accepting the result is a decision of its own.
