@@ -196,15 +196,15 @@ fn page(code: Code) -> String {
             stage.name()
         ),
     };
-    let more = pages::text(code.name()).map_or_else(String::new, |page| format!("\n{page}"));
-    format!(
-        "{}\n\n  {}\n\n  what to do  {}\n  raised by   {stage}\n  exit code   {}\n  vocabulary  {}\n{more}",
-        code.name(),
-        code.sentence(),
+    let facts = format!(
+        "  what to do  {}\n  raised by   {stage}\n  exit code   {}\n  vocabulary  {}\n",
         code.remedy(),
         Exit::of(code) as i32,
         code.namespace().name()
-    )
+    );
+    // The page begins with what the code means.
+    let page = pages::text(code.name()).unwrap_or_else(|| format!("  {}\n", code.sentence()));
+    format!("{}\n\n{facts}\n{page}", code.name())
 }
 
 fn value(code: Code) -> Value {
@@ -253,10 +253,8 @@ mod tests {
     fn every_code_has_a_page() {
         for code in Code::all() {
             let page = page(*code);
-            assert!(
-                page.contains(code.sentence()) && page.contains(code.remedy()),
-                "{code}"
-            );
+            let whole = page.contains("When it happens") && page.contains(code.remedy());
+            assert!(whole, "{code}");
         }
     }
 
