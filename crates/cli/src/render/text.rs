@@ -217,7 +217,9 @@ fn rest(row: &Row, room: usize, narrow: bool, style: Style) -> String {
     let room = room.saturating_sub(NAME);
     let kept = room.saturating_sub(4 + super::escape::width(&facts));
     let name = super::escape::fill(&name, NAME);
-    if facts.is_empty() {
+    // Why something went wrong is more than how long it took.
+    let wrong = row.bad && row.note.is_some() && super::escape::width(what) > kept;
+    if facts.is_empty() || wrong {
         return format!("{name}{}", clip(what, room)).trim_end().to_owned();
     }
     if kept < 6 {
