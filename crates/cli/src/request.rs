@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use aiws::decimal::U64;
 use aiws::error::{Code, Error};
 use aiws::id::{MissionId, RunId};
 use aiws::json::Value;
@@ -178,7 +179,10 @@ pub enum Request {
         consumer: String,
         /// Acknowledges everything up to this sequence first.
         #[serde(default)]
-        acknowledge: Option<String>,
+        acknowledge: Option<U64>,
+        /// Sequences after that which the consumer was told of already.
+        #[serde(default)]
+        in_hand: Vec<U64>,
         /// Waits for one where there is none.
         #[serde(default)]
         wait: bool,

@@ -19,6 +19,7 @@ use crate::seat::Seat;
 use crate::signals::Signals;
 use crate::socket::client::is_gone;
 use crate::socket::server;
+use crate::tell::Notify;
 
 /// What became of the runs.
 pub struct Outcome {
@@ -91,12 +92,14 @@ impl Drive<'_> {
                     ));
                 }
                 let office = Arc::clone(office);
+                let notify = self.asking.notify.as_deref();
+                let notify = notify.map(|line| Notify::start(&office, line));
                 let outcome = self.follow(request, signals).await;
                 let in_flight = outcome.as_ref().ok().and_then(|(_, left)| left.as_ref());
                 let closed = match in_flight.map(|followed| &followed.left) {
                     Some(Left::Signal) => {
                         let what = in_flight.and_then(|followed| followed.in_flight.clone());
-                        leave(&office, what.as_deref(), signals, serving.ok()).await
+                        leave(&office, what.as_deref(), signals, serving.ok(), notify).await
                     }
                     _ => {
                         let how = stay_for_others(&office, signals).await;
@@ -104,6 +107,7 @@ impl Drive<'_> {
                             office.drain().await;
                         }
                         drop(serving);
+                        told(notify).await;
                         office.close(how).await
                     }
                 };
@@ -115,6 +119,12 @@ impl Drive<'_> {
                 Ok(outcome)
             }
             Seat::Guest(_) => {
+                if self.asking.notify.is_some() {
+                    say(&format!(
+                        "--notify is for the process that has the store; here, {} outbox --follow --consumer NAME --exec CMD does it",
+                        program()
+                    ));
+                }
                 let line = self.seat.line().await?;
                 say(&format!(
                     "joined the engine of process {}, which has this store",
@@ -210,6 +220,7 @@ async fn leave(
     in_flight: Option<&str>,
     signals: &mut Signals,
     serving: Option<server::Serving>,
+    notify: Option<Notify>,
 ) -> Result<(), Error> {
     say(&match in_flight {
         Some(what) => format!(
@@ -225,5 +236,15 @@ async fn leave(
     };
     // From here on nobody new is served; the next engine makes its own socket.
     drop(serving);
+    if drained == Shutdown::Drain {
+        told(notify).await;
+    }
     office.close(drained).await
+}
+
+/// Lets the command of `--notify` hear the rest.
+async fn told(notify: Option<Notify>) {
+    if let Some(notify) = notify {
+        notify.finish().await;
+    }
 }

@@ -101,6 +101,8 @@ pub struct Reader {
     artifacts: Arc<dyn ArtifactProvider>,
     /// Whether the engine of this process has the store.
     owned: bool,
+    /// Whether it is open for writing.
+    writes: bool,
 }
 
 /// A run as it was read.
@@ -129,6 +131,7 @@ impl Reader {
             journal,
             artifacts,
             owned: false,
+            writes: false,
         })
     }
 
@@ -140,7 +143,29 @@ impl Reader {
             journal,
             artifacts,
             owned: false,
+            writes: false,
         }
+    }
+
+    /// Opens a store that no engine has, for moving the cursor of a consumer and for nothing else.
+    ///
+    /// # Errors
+    ///
+    /// A store code.
+    pub fn open_for_acknowledging(path: &Path) -> Result<Self, Error> {
+        let journal = Journal::open(path, &Options::default());
+        let journal = journal.map_err(|error| of_store(path, &error))?;
+        if let Some(error) = &journal.view().read_only {
+            return Err(of_store(path, error));
+        }
+        let artifacts = artifacts(path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            journal,
+            artifacts,
+            owned: false,
+            writes: true,
+        })
     }
 
     /// The store that this process's engine has open.
@@ -155,6 +180,7 @@ impl Reader {
             journal,
             artifacts,
             owned: true,
+            writes: true,
         }
     }
 
@@ -167,6 +193,12 @@ impl Reader {
         self.journal
             .close()
             .map_err(|error| of_store(&self.path, &error))
+    }
+
+    /// Whether cursors of consumers can be moved.
+    #[must_use]
+    pub fn can_acknowledge(&self) -> bool {
+        self.writes
     }
 
     /// Whether the engine of this process has the store.
@@ -244,6 +276,15 @@ impl Reader {
     /// A store code when its events cannot be read or do not fold.
     pub fn state(&self, subject: &Subject) -> Result<(RunState, Vec<Sealed>), Error> {
         fold(&self.journal, subject)
+    }
+
+    /// A run's state as it was before one of its events.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::state`].
+    pub fn state_before(&self, subject: &Subject, revision: u64) -> Result<RunState, Error> {
+        fold_until(&self.journal, subject, revision).map(|(state, _)| state)
     }
 
     /// A run's job.
@@ -343,6 +384,15 @@ pub fn open_for_verifying(path: &Path) -> Result<Journal, Error> {
 
 /// Folds a run from its events.
 fn fold(journal: &Journal, subject: &Subject) -> Result<(RunState, Vec<Sealed>), Error> {
+    fold_until(journal, subject, u64::MAX)
+}
+
+/// Folds a run from its events before a revision.
+fn fold_until(
+    journal: &Journal,
+    subject: &Subject,
+    revision: u64,
+) -> Result<(RunState, Vec<Sealed>), Error> {
     let failed = |error: StoreError| Error::new(error.code(), error.to_string());
     let mission = journal
         .stream(&Subject::mission(subject.mission_id.clone()).stream())
@@ -358,7 +408,8 @@ fn fold(journal: &Journal, subject: &Subject) -> Result<(RunState, Vec<Sealed>),
         |what: String| Error::new(Code::StoreCorrupt, format!("{what}; run praxis verify"));
     let mut state = RunState::admitted(&admitting.event, &admitting.hash)
         .map_err(|error| illegal(error.to_string()))?;
-    let events = journal.stream(&subject.stream()).map_err(failed)?;
+    let mut events = journal.stream(&subject.stream()).map_err(failed)?;
+    events.retain(|sealed| sealed.event.revision.get() < revision);
     for sealed in &events {
         state = praxis_model::evolve::run(state, &sealed.event, &sealed.hash)
             .map_err(|error| illegal(error.to_string()))?;

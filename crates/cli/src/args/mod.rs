@@ -9,11 +9,13 @@ use clap::{Parser, Subcommand};
 mod code;
 mod decide;
 mod look;
+mod outbox;
 mod tools;
 
 pub use code::{Code, Resume, Serve};
 pub use decide::{Approve, Cancel, Continue, Deny, Pause, Recheck, Reconcile};
 pub use look::{Attach, Diff, Holds, Inbox, List, Log, Report, Show, Unknown};
+pub use outbox::Outbox;
 pub use tools::{Backup, Clean, Completions, Doctor, Explain, Export, Man, Verify};
 
 const EXITS: &str = "\
@@ -72,6 +74,8 @@ pub enum Verb {
     Continue(Continue),
     /// End a run, and stop its agent
     Cancel(Cancel),
+    /// Say what people want to be told, and remember who was told
+    Outbox(Outbox),
     /// Write the final report of a run, in Markdown
     Report(Report),
     /// Show a run: its nodes, spend, holds, and what it waits for

@@ -62,9 +62,11 @@ impl Client {
         match UnixStream::connect(&path).await {
             Ok(stream) => {
                 let (read, write) = stream.into_split();
-                Self::greet(Box::new(BufReader::new(read)), Box::new(write))
-                    .await
-                    .map(Some)
+                match Self::greet(Box::new(BufReader::new(read)), Box::new(write)).await {
+                    // It died before it said a word: nobody serves this store.
+                    Err(error) if is_gone(&error) => Ok(None),
+                    greeted => greeted.map(Some),
+                }
             }
             // Nobody listens: a dead engine's socket, or one that is closing.
             Err(_) => Ok(None),
@@ -91,7 +93,9 @@ impl Client {
         mut read: Box<dyn AsyncBufRead + Send + Unpin>,
         write: Box<dyn AsyncWrite + Send + Unpin>,
     ) -> Result<Self, Error> {
-        let first = line::read_answer(&mut read).await?.ok_or_else(gone)?;
+        // One that dies right now resets the connection.
+        let first = line::read_answer(&mut read).await.ok().flatten();
+        let first = first.ok_or_else(gone)?;
         let hello = aiws::strict::parse(&first).unwrap_or(Value::Null);
         let said = |name: &str| hello.get(name).and_then(Value::as_str);
         if said("protocol") != Some(PROTOCOL) {

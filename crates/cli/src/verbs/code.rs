@@ -34,6 +34,7 @@ pub fn run(call: &Call, mut args: Args) -> Result<Exit, Error> {
     let asking = Asking {
         in_advance: args.approve_as.clone(),
         no_wait: args.no_wait,
+        notify: args.notify.clone(),
         json: call.json,
     };
     let earlier = args

@@ -13,6 +13,7 @@ mod explain;
 pub mod export;
 pub mod log;
 mod man;
+mod outbox;
 mod reconcile;
 mod resume;
 mod serve;
@@ -95,6 +96,7 @@ pub fn run(cli: Cli) -> Result<Exit, Error> {
             let (run, reason) = (args.run, args.reason);
             ask(&call, Request::Cancel { run, reason })
         }
+        Verb::Outbox(args) => outbox::run(&call, &args),
         Verb::Reconcile(args) => reconcile::run(&call, &args),
         Verb::Verify(_) => verify::run(&call),
         Verb::Export(args) => export::run(&call, &args),

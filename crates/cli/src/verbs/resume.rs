@@ -32,6 +32,7 @@ pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
     let asking = Asking {
         in_advance: args.approve_as,
         no_wait: args.no_wait,
+        notify: args.notify,
         json: call.json,
     };
     let live = Request::Live {
@@ -99,10 +100,21 @@ fn environment(live: &Value) -> Result<BTreeMap<String, String>, Error> {
     }
 }
 
-fn errors(answer: Option<&Answer>, name: &str) -> Vec<Error> {
+pub(super) fn errors(answer: Option<&Answer>, name: &str) -> Vec<Error> {
     let listed = answer.and_then(|answer| answer.value.get(name)?.as_array());
     let listed = listed.unwrap_or_default();
     listed.iter().filter_map(refusal).collect()
+}
+
+/// The variables that live runs let through, as far as they are set here.
+pub(super) fn set_here(live: &Value) -> BTreeMap<String, String> {
+    let runs = live.get("runs").and_then(Value::as_array);
+    let names = runs.unwrap_or_default().iter().flat_map(|run| {
+        let names = run.get("environment").and_then(Value::as_array);
+        names.unwrap_or_default().iter().filter_map(Value::as_str)
+    });
+    let names: Vec<String> = names.map(str::to_owned).collect();
+    environment_of(&names)
 }
 
 fn texts(answer: Option<&Answer>, name: &str) -> Vec<String> {

@@ -2,18 +2,27 @@
 //! Invariant: nothing goes on that nobody asked for.
 //! Called by `verbs::run`.
 
+use std::sync::Arc;
+
 use aiws::error::{Code, Error};
+use aiws::json::Value;
 use praxis_engine::Shutdown;
 
-use super::{Call, block_on};
+use super::resume::{errors, set_here};
+use super::{Call, block_on, say_error};
+use crate::answer::View;
 use crate::args::Serve as Args;
 use crate::exit::Exit;
+use crate::office::Office;
 use crate::office::Peer;
 use crate::render::{program, say};
+use crate::request::Request;
 use crate::seat::Seat;
 use crate::signals::Signals;
+use crate::socket::client::Client;
 use crate::socket::server;
 use crate::store;
+use crate::tell::Notify;
 
 /// Runs it.
 ///
@@ -42,7 +51,11 @@ pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
             super::shown_path(&call.store),
             program()
         ));
-        let _ = args;
+        if args.resume {
+            resume(&office).await?;
+        }
+        let notify = args.notify.as_deref();
+        let notify = notify.map(|line| Notify::start(&office, line));
         let trouble = tokio::select! {
             () = signals.next() => None,
             error = office.trouble() => Some(error),
@@ -53,10 +66,40 @@ pub fn run(call: &Call, args: Args) -> Result<Exit, Error> {
             () = signals.again() => Shutdown::Now,
         };
         drop(serving);
+        if let Some(notify) = notify.filter(|_| how == Shutdown::Drain) {
+            notify.finish().await;
+        }
         office.close(how).await?;
         match trouble {
             Some(error) => Err(error),
             None => Ok(Exit::Done),
         }
     })
+}
+
+/// Lets every live run go on, with the variables of this process; what cannot go on is said, and keeps nothing else.
+async fn resume(office: &Arc<Office>) -> Result<(), Error> {
+    let mut client = Client::within(office).await?;
+    let live = client
+        .ask(Request::Live { run: None }, View::PROGRAM)
+        .await?;
+    let request = Request::Resume {
+        run: None,
+        environment: set_here(&live.value),
+    };
+    let answer = client.ask(request, View::PROGRAM).await?;
+    let runs = answer.value.get("runs").and_then(Value::as_array);
+    for run in runs.unwrap_or_default().iter().filter_map(Value::as_str) {
+        say(&format!(
+            "run {run} goes on: {} attach {run} follows it",
+            program()
+        ));
+    }
+    for error in errors(Some(&answer), "skipped") {
+        say(&format!("skipped: {}", error.message));
+    }
+    for error in errors(Some(&answer), "failures") {
+        say_error(&error, false);
+    }
+    Ok(())
 }

@@ -287,7 +287,7 @@ fn a_second_engine_says_who_has_the_store() {
     served.client().ask(list()).unwrap();
 }
 
-/// Proves COD-8: an engine that is killed while terminals wait at it is noticed by each: the one that follows a run
+/// An engine that is killed while terminals wait at it is noticed by each: the one that follows a run
 /// takes over, a plain client sees the end of the connection.
 #[test]
 fn a_killed_engine_is_noticed_by_everybody_who_waits() {
