@@ -75,6 +75,9 @@ const NAMED_BY: &[(&str, &str)] = &[
     ("redb", "praxis-journal"),
     ("ractor", "praxis-engine"),
     ("clap", "praxis-cli"),
+    ("clap_complete", "praxis-cli"),
+    ("clap_mangen", "praxis-cli"),
+    ("toml", "praxis-cli"),
 ];
 
 /// Libraries that bring a clock, randomness, I/O or async: none of the pure crates, nor `praxis-sync`, names one.
