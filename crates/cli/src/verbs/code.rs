@@ -31,12 +31,6 @@ pub fn run(call: &Call, mut args: Args) -> Result<Exit, Error> {
     if let Some(name) = &args.approve_as {
         named("--approve-as", name)?;
     }
-    let asking = Asking {
-        in_advance: args.approve_as.clone(),
-        no_wait: args.no_wait,
-        notify: args.notify.clone(),
-        json: call.json,
-    };
     let earlier = args
         .from
         .as_deref()
@@ -54,6 +48,12 @@ pub fn run(call: &Call, mut args: Args) -> Result<Exit, Error> {
     if !call.json {
         project::say(&taken, &source.root);
     }
+    let asking = Asking {
+        in_advance: args.approve_as.clone(),
+        no_wait: args.no_wait,
+        notify: args.notify.clone(),
+        json: call.json,
+    };
     let repository = source.root.to_str().ok_or_else(|| {
         Error::new(
             Code::RepoUnusable,

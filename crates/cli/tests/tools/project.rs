@@ -53,6 +53,27 @@ fn a_repository_says_how_it_is_worked_on() {
     assert!(!ran.err.contains("max_corrections"), "{}", ran.err);
 }
 
+/// Who is to be told stands in the file, too; the command is run where `praxis` was started, not in a clone.
+#[test]
+fn a_repository_says_who_is_told() {
+    let world = World::new(AGENT);
+    let told = world.dir.path().join("told");
+    let text = format!(
+        "agent = \"sh {}\"\ncheck = \"{CHECK}\"\nnotify = \"cat >> {}\"\n",
+        world.agent.display(),
+        told.display()
+    );
+    fs::write(world.repo.join("praxis.toml"), text).unwrap();
+    commit(&world);
+    let ran = code(&world, &[]);
+    assert_eq!(ran.exit, Some(0), "{}{}", ran.out, ran.err);
+    let told = fs::read_to_string(&told).unwrap();
+    assert!(
+        told.contains("ACCEPTED") || told.contains("accepted"),
+        "{told}"
+    );
+}
+
 /// An agent that writes a file of this name into its clone decides nothing: not in its run, and not in the next one.
 #[test]
 fn a_file_in_a_clone_has_no_say() {
