@@ -11,6 +11,7 @@ use std::fs::{self, File};
 use std::process::Stdio;
 
 use aiws::json::Value;
+use support::terminal::Terminal;
 use support::{AGENT, Called, World, called, files, finished, text};
 
 const YES: &[&str] = &["--approve-as", "tester"];
@@ -211,15 +212,14 @@ fn a_run_that_was_begun_is_pointed_to() {
     assert_eq!(text(&world.json(&["show"]), "/run"), run);
 }
 
-/// An agent that kills its engine while it implements, so that nobody knows what it did.
+/// An agent that kills its shim while it implements, so that nobody knows what it did.
 const KILLER: &str = r#"
 case "$PRAXIS_STAGE" in
 plan) echo plan > "$PRAXIS_OUTPUT_DIR/plan.md" ;;
 implement) echo good > a.txt
   if [ -e RECORD.kill ]; then
-    while [ ! -s RECORD.pid ]; do :; done
     rm RECORD.kill
-    kill -9 "$(cat RECORD.pid)"
+    kill -9 "$(sed 's/.*"shimPid":\([0-9]*\).*/\1/' "$PRAXIS_OUTPUT_DIR/../start.json")"
   fi ;;
 esac
 "#;
@@ -241,14 +241,7 @@ fn a_lost_job_does_not_keep_attempts_from_being_settled() {
     assert!(!first.is_empty(), "no job was found");
     let named = |what: &str| world.record.with_extension(what);
     fs::write(named("kill"), "").unwrap();
-    let mut child = world
-        .code(YES)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    fs::write(named("pid"), child.id().to_string()).unwrap();
-    assert_eq!(child.wait().unwrap().code(), None);
+    assert_eq!(called(&mut world.code(YES)).exit, Some(5));
     first.iter().for_each(|path| fs::remove_file(path).unwrap());
     let unknown = world.json(&["unknown"]);
     let attempt = text(&unknown, "/attempts/0/attemptId").to_owned();
@@ -263,8 +256,13 @@ fn a_lost_job_does_not_keep_attempts_from_being_settled() {
         2,
         "EVIDENCE_UNREADABLE",
     );
-    let said = reconcile(evidence);
-    assert_eq!(said.exit, Some(0), "{}", said.err);
+    let mut verb = world.praxis();
+    verb.args(["reconcile", &attempt, "--applied", "--evidence", evidence]);
+    let mut terminal = Terminal::person(&verb);
+    terminal.expect("[y/n");
+    terminal.type_line("y");
+    let (exit, said) = terminal.end();
+    assert_eq!(exit, Some(0), "{said}");
     let words = "is settled already: applied, by ";
     ended(&reconcile(evidence), 2, words);
     let resumed = world.verb(&["resume", "--approve-as", "tester"]);

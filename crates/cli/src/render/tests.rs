@@ -81,6 +81,7 @@ fn page(run: &str, standing: Standing, started_ms: u64, rows: Vec<Row>) -> Page 
         deadline_ms: started_ms + 30 * 86_400_000,
         failing: None,
         to_read: None,
+        decides_on: None,
         next: Vec::new(),
     }
 }
@@ -446,6 +447,7 @@ fn an_attempt_of_unknown_outcome() {
         attempt: "a534b87f7b".repeat(6),
         command: "sh /opt/agents/agent.sh".to_owned(),
         tree: "/home/alice/.local/state/praxis/work/r-u9hq2c4w/clone".to_owned(),
+        process: Some((4711, true)),
         changed: Ok((0..30)
             .map(|number| format!("M  src/part-{number}.rs"))
             .collect()),

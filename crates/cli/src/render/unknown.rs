@@ -25,6 +25,8 @@ pub struct Finding {
     pub command: String,
     /// The tree that it worked in.
     pub tree: String,
+    /// The number of the command's process, and whether that is still there; none where its shim recorded none.
+    pub process: Option<(i32, bool)>,
     /// What changed there, or why that cannot be told.
     pub changed: Result<Vec<String>, String>,
     /// The end of its output.
@@ -46,9 +48,11 @@ pub fn text(finding: &Finding, style: Style) -> String {
     // There to be copied, and so not cut.
     text.push_str(&fact("command", &finding.command));
     text.push_str(&fact("tree", &finding.tree));
-    for (index, line) in changed(finding).iter().enumerate() {
-        let name = if index == 0 { "changed" } else { "" };
-        text.push_str(&fact(name, &clip(line, style.width.saturating_sub(11))));
+    for (name, lines) in [("process", process(finding)), ("changed", changed(finding))] {
+        for (index, line) in lines.iter().enumerate() {
+            let name = if index == 0 { name } else { "" };
+            text.push_str(&fact(name, &clip(line, style.width.saturating_sub(11))));
+        }
     }
     match finding.output.is_empty() {
         true => text.push_str(&fact("output", "none")),
@@ -61,6 +65,17 @@ pub fn text(finding: &Finding, style: Style) -> String {
     text.push('\n');
     choices(&mut text, finding, &id, style);
     text
+}
+
+fn process(finding: &Finding) -> Vec<String> {
+    match finding.process {
+        Some((pid, true)) => vec![
+            format!("{pid} runs still; this ends it:"),
+            format!("kill -9 -- -{pid}"),
+        ],
+        Some((pid, false)) => vec![format!("{pid} is gone")],
+        None => vec!["none was recorded".to_owned()],
+    }
 }
 
 fn changed(finding: &Finding) -> Vec<String> {
@@ -120,6 +135,7 @@ pub fn value(finding: &Finding) -> Value {
         "node": finding.node.as_str(),
         "command": finding.command.as_str(),
         "tree": finding.tree.as_str(),
+        "process": finding.process.map(|(pid, lives)| aiws::object! { "pid": pid, "lives": lives }),
         "changed": finding.changed.as_ref().ok().cloned(),
         "output": finding.output.clone(),
         "why": finding.why.clone(),

@@ -5,6 +5,7 @@
 use aiws::error::Error;
 use aiws::json::Value;
 use aiws::record::Attempt;
+use praxis_engine::shim::Probe;
 use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
 
@@ -81,16 +82,12 @@ fn look(reader: &Reader, subject: &Subject, state: &RunState, attempt: &Attempt)
     };
     let operation = state.operations.get(&attempt.operation_id);
     let node = operation.and_then(|operation| operation.node_id.clone());
-    let number = operation.and_then(|operation| {
-        operation
-            .attempts
-            .iter()
-            .position(|id| *id == attempt.attempt_id)
+    let files = AttemptFiles::of_attempt(&workspace, state, attempt);
+    let started = files.as_ref().and_then(|files| match files.probe() {
+        Probe::Lost(started) | Probe::Running(started) => started,
+        _ => None,
     });
-    let files = node
-        .as_ref()
-        .zip(number)
-        .map(|(node, number)| AttemptFiles::of(&workspace, node, number as u64 + 1));
+    let process = started.and_then(|started| Some((started.command()?.0, started.command_lives())));
     let output = files.and_then(|files| files.transcript_bytes().ok());
     let command = operation
         .and_then(|operation| operation.action.pointer("/payload/command"))
@@ -104,6 +101,7 @@ fn look(reader: &Reader, subject: &Subject, state: &RunState, attempt: &Attempt)
         why: reader.why(attempt),
         command: escape::line(command.unwrap_or_default()),
         tree: shown_path(&workspace.clone_dir()),
+        process,
         changed: changed.map_err(|error| escape::line(&error.message)),
         output: output
             .map(|bytes| escape::tail(&String::from_utf8_lossy(&bytes), TAIL_LINES))
