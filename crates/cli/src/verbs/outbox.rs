@@ -36,16 +36,30 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
     block_on(async {
         let mut signals = Signals::new()?;
         let told = args.exec.as_deref().map(Told::here);
+        let mut hand = Hand::default();
         tokio::select! {
-            done = tell(&call.store, args, told) => done,
-            // What was not acknowledged comes again.
-            () = signals.next() => Ok(Exit::Done),
+            done = tell(&call.store, args, told, &mut hand) => return done,
+            () = signals.next() => {}
         }
+        // What was taken is acknowledged, anything else comes again.
+        if hand.is_fresh() {
+            let request = hand.request(&args.consumer, false);
+            tokio::select! {
+                asked = ask(&call.store, &request) => drop(asked?),
+                () = signals.again() => {}
+            }
+        }
+        Ok(Exit::Done)
     })
 }
 
-async fn tell(store: &Path, args: &Args, told: Option<Told>) -> Result<Exit, Error> {
-    let (mut hand, mut failures) = (Hand::default(), 0);
+async fn tell(
+    store: &Path,
+    args: &Args,
+    told: Option<Told>,
+    hand: &mut Hand,
+) -> Result<Exit, Error> {
+    let mut failures = 0;
     loop {
         let (answer, live) = ask(store, &hand.request(&args.consumer, args.follow)).await?;
         let notices = hand.take(&answer);
