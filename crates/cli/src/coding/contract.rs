@@ -20,6 +20,11 @@ use super::actions::{Actions, Grants};
 use super::graph;
 use crate::limits;
 
+mod check;
+mod choices;
+
+pub use choices::{Choices, From, Origin};
+
 /// The format name of a stored job.
 const FORMAT: &str = "praxis-coding-job";
 /// What the contract's id begins with; the digest of the job follows.
@@ -69,50 +74,6 @@ pub struct Job {
     pub started_by: ActorId,
     /// When, UTC milliseconds.
     pub started_at_ms: U64,
-}
-
-/// An earlier run, and what the agent is told of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct From {
-    /// The run.
-    pub run_id: RunId,
-    /// How it ended and what it had planned.
-    pub feedback: String,
-}
-
-/// What the person chose; the rest of a [`Job`] is derived.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choices {
-    /// The task.
-    pub task: String,
-    /// The agent's command line.
-    pub agent: String,
-    /// The check's command line.
-    pub check: String,
-    /// Names that `--env` lets through.
-    pub environment: Vec<String>,
-    /// Names among them whose values are masked.
-    pub secrets: Vec<String>,
-    /// The run that is begun again.
-    pub from: Option<From>,
-    /// The correction bound.
-    pub max_corrections: u32,
-    /// The budget in units; the default is one unit for each run of the agent that the graph has, one to spare.
-    pub budget: Option<Dec>,
-    /// Wall-clock bound in seconds.
-    pub timeout_seconds: u64,
-}
-
-/// An actor, a time and a short random name: what makes a job this one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
-    /// Who typed the command.
-    pub started_by: ActorId,
-    /// When, UTC milliseconds.
-    pub started_at_ms: u64,
-    /// The random part of run and mission ids.
-    pub name: String,
 }
 
 impl Job {
@@ -207,44 +168,6 @@ impl Job {
             return Err(corrupt("is of another format"));
         }
         Ok(job)
-    }
-
-    /// Refuses a job that [`Job::new`] would not have made, as whoever sends one may have made it otherwise.
-    ///
-    /// # Errors
-    ///
-    /// `USAGE` where a member is out of its bounds.
-    pub fn check(&self) -> Result<(), Error> {
-        let name = self.run_id.as_str().strip_prefix("r-").unwrap_or_default();
-        let small = |number: U64, most: u64| (number.0 <= most).then_some(number.0);
-        let corrections = small(self.max_corrections, u64::from(limits::MAX_CORRECTIONS));
-        let seconds = small(self.timeout_seconds, limits::TIMEOUT_SECONDS);
-        let feedback = self.from.as_ref().map_or(0, |from| from.feedback.len());
-        let odd = || Error::new(Code::Usage, "expected a job as praxis code makes it");
-        if name.is_empty() || self.budget.is_zero() || feedback > limits::TASK_BYTES {
-            return Err(odd());
-        }
-        let choices = Choices {
-            task: self.task.clone(),
-            agent: self.agent.clone(),
-            check: self.check.clone(),
-            environment: self.environment.clone(),
-            secrets: self.secrets.clone(),
-            from: self.from.clone(),
-            max_corrections: corrections
-                .and_then(|n| u32::try_from(n).ok())
-                .ok_or_else(odd)?,
-            budget: Some(self.budget),
-            timeout_seconds: seconds.filter(|seconds| *seconds > 0).ok_or_else(odd)?,
-        };
-        let origin = Origin {
-            started_by: self.started_by.clone(),
-            started_at_ms: self.started_at_ms.0,
-            name: name.to_owned(),
-        };
-        let same = Self::new(choices, &self.repository, &self.base_commit, origin)? == *self;
-        let read = Self::from_bytes(&self.bytes()?).is_ok();
-        (same && read).then_some(()).ok_or_else(odd)
     }
 
     /// Digest and size of the job that a contract's id names; none for a mission that is no coding run.

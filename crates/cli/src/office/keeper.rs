@@ -61,7 +61,7 @@ impl Kept {
     }
 }
 
-/// Somebody who follows a run, for as long as this value lives.
+/// Somebody at another terminal who follows a run, for as long as this value lives.
 pub(super) struct Follower(Arc<Kept>);
 
 impl Follower {
@@ -114,11 +114,11 @@ impl Keeper {
         self.all().get(run).cloned()
     }
 
-    /// The runs that do not rest and that somebody follows.
+    /// The runs that have not ended and that somebody at another terminal follows.
     pub(super) fn followed(&self) -> Vec<String> {
         let all = self.all();
         let followed = all.values().filter(|kept| {
-            kept.followers.load(Ordering::SeqCst) > 0 && !kept.seen.borrow().resting
+            kept.followers.load(Ordering::SeqCst) > 0 && !kept.seen.borrow().standing.has_ended()
         });
         followed.map(|kept| kept.job.run_id.to_string()).collect()
     }

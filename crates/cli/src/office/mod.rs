@@ -93,7 +93,13 @@ impl Office {
                 looked => looked,
             };
         }
-        self.act(request, view, peer, items).await
+        match self.act(request, view, peer, items).await {
+            // Whether it was done before the engine closed, the next one knows.
+            Err(error) if error.code() == Code::ActorLost && self.is_closing() => {
+                Err(error.with("connection", "closed"))
+            }
+            answered => answered,
+        }
     }
 
     async fn act(
@@ -133,11 +139,14 @@ impl Office {
                 dry_run,
                 older_than_days,
             } => {
+                if !dry_run {
+                    self.require_person(peer).await?;
+                }
                 let reader = self.reader();
                 blocking(move || verbs::clean::answer(&reader, dry_run, older_than_days, view))
                     .await
             }
-            Request::Watch { runs, lines } => self.watch(&runs, lines, view, items).await,
+            Request::Watch { runs, lines } => self.watch(&runs, lines, view, peer, items).await,
             Request::Outbox {
                 consumer,
                 acknowledge,

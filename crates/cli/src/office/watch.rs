@@ -10,7 +10,7 @@ use aiws::json::Value;
 use aiws::object;
 
 use super::keeper::{Follower, Kept, Seen};
-use super::{Items, Office, blocking};
+use super::{Items, Office, Peer, blocking};
 use crate::answer::{Answer, View};
 use crate::exit::Exit;
 use crate::render::live::{self, Changes};
@@ -30,6 +30,7 @@ impl Office {
         named: &[String],
         lines: bool,
         view: View,
+        peer: &Peer,
         items: &Items,
     ) -> Result<Answer, Error> {
         let mut followed = Vec::new();
@@ -43,7 +44,8 @@ impl Office {
             })?;
             followed.push(kept);
         }
-        let _following: Vec<Follower> = followed.iter().map(Follower::of).collect();
+        let others = followed.iter().filter(|_| !matches!(peer, Peer::Own));
+        let _following: Vec<Follower> = others.map(Follower::of).collect();
         let mut seen: Vec<_> = followed.iter().map(|kept| kept.seen()).collect();
         let mut troubles = self.keeper.troubles();
         let mut changes = Changes::default();

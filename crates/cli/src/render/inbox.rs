@@ -66,6 +66,8 @@ pub struct Item {
     pub task: String,
     /// Which of the run's things, in a few words: an attempt, a hold.
     pub about: Option<String>,
+    /// The digest that a yes or a no is about, where one is asked for.
+    pub digest: Option<String>,
     /// What to type, the most likely first.
     pub commands: Vec<String>,
 }
@@ -91,6 +93,10 @@ fn of_page(page: &Page) -> Vec<Item> {
         run: run.clone(),
         task: page.task.clone(),
         about,
+        digest: match kind {
+            Kind::Approve | Kind::Accept => page.decides_on.clone(),
+            _ => None,
+        },
         commands,
     };
     let yes_or_no = || vec![commands::approve(run), commands::deny(run)];
@@ -186,6 +192,7 @@ pub fn value(items: &[Item]) -> Value {
             "run": item.run.as_str(),
             "task": item.task.as_str(),
             "about": item.about.clone(),
+            "digest": item.digest.clone(),
             "commands": item.commands.clone(),
         }
     };

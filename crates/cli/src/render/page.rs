@@ -58,6 +58,8 @@ pub struct Page {
     pub failing: Option<(String, Vec<String>)>,
     /// What a person has to decide on, `plan` or `patch`, and the file that has it, where it waits for that.
     pub to_read: Option<(&'static str, String)>,
+    /// What a decision that waits is about: the action's fingerprint, or the patch's digest.
+    pub decides_on: Option<String>,
     /// What to type next.
     pub next: Vec<String>,
 }
@@ -286,6 +288,7 @@ impl Page {
             deadline_ms: state.contract.deadline_ms.to_u64().unwrap_or(u64::MAX),
             failing: None,
             to_read: None,
+            decides_on: decides_on(state, job, now_ms),
             next: Vec::new(),
         };
         page.waits();
@@ -369,6 +372,15 @@ fn cause_of(state: &RunState, history: &History) -> Option<String> {
         Some(denied) => format!("{denied} ({})", cause.code),
         None => format!("{}: {}", cause.code, escape::line(&cause.detail)),
     })
+}
+
+/// What a person decides on now; none where nothing waits.
+fn decides_on(state: &RunState, job: &Job, now_ms: u64) -> Option<String> {
+    if let Some(proposal) = proposal(state, job, now_ms).ok().flatten() {
+        return Some(proposal.fingerprint.to_string());
+    }
+    let candidate = candidate(state).ok().flatten()?;
+    Some(candidate.patch.digest.to_string())
 }
 
 fn accepted(state: &RunState) -> Option<[String; 2]> {

@@ -166,6 +166,10 @@ pub struct Settled {
     pub class: String,
     /// The evidence that was named.
     pub evidence: Vec<String>,
+    /// What was proven of who settled it; none where nobody read it.
+    pub proof: Option<Value>,
+    /// The event's revision in the run's stream.
+    pub revision: u64,
 }
 
 impl Report {
@@ -223,11 +227,19 @@ impl Report {
 }
 
 impl Report {
-    /// Adds what was proven of those who decided. `read` has the stored material that a decision's reference names.
-    pub fn prove(&mut self, read: impl Fn(&str) -> Option<Value>) {
+    /// Adds what was proven of those who decided. `read` has the stored record of the decision in the event of a
+    /// revision.
+    pub fn prove(&mut self, read: impl Fn(u64) -> Option<Value>) {
+        let read = |revision| read(revision).filter(proof::is_one);
         for decision in &mut self.decisions {
-            let reference = decision.reference.as_deref();
-            decision.proof = reference.and_then(&read).filter(proof::is_one);
+            decision.proof = read(decision.revision);
+        }
+        for settled in self
+            .uncertain
+            .iter_mut()
+            .filter_map(|life| life.settled.as_mut())
+        {
+            settled.proof = read(settled.revision);
         }
     }
 }
@@ -326,6 +338,7 @@ fn uncertain(life: &UncertainLife) -> Value {
             "outcome": settled.outcome.as_str(), "atMs": settled.at_ms.to_string(),
             "actorId": settled.actor.as_str(), "decisionClass": settled.class.as_str(),
             "proven": proven(&settled.class), "evidence": settled.evidence.clone(),
+            "proof": settled.proof.clone(), "revision": settled.revision.to_string(),
         }
     });
     aiws::object! {

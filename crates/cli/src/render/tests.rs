@@ -245,6 +245,7 @@ fn all() -> Vec<Page> {
         START - 4_000_000,
         done(),
     );
+    rejected.rows.extend(going().rows.split_off(3));
     rejected.cause = Some("denied by alice: the plan (APPROVAL_DENIED)".to_owned());
     let accepting = page(
         "r-0d3hh1zz",

@@ -100,7 +100,12 @@ fn facts(text: &mut String, page: &Page, style: Style) {
         );
     }
     let hash = |before: &str, hash: &str| match 10 + before.len() + hash.len() > style.width {
-        true => format!("{before}{}...", hash.chars().take(16).collect::<String>()),
+        true => format!(
+            "{before}{}...",
+            hash.chars()
+                .take(if style.width < NARROW { 12 } else { 16 })
+                .collect::<String>()
+        ),
         false => format!("{before}{hash}"),
     };
     line(
@@ -108,7 +113,12 @@ fn facts(text: &mut String, page: &Page, style: Style) {
         &hash(&format!("revision {} ", page.head.0), &page.head.1),
     );
     if let Some(cause) = &page.cause {
-        line("cause", cause);
+        for (index, part) in wrap(cause, style.width.saturating_sub(10))
+            .iter()
+            .enumerate()
+        {
+            line(if index == 0 { "cause" } else { "" }, part);
+        }
     }
     if let Some([_, patch]) = &page.accepted {
         line("patch", &hash("sha256 ", patch));
@@ -153,26 +163,29 @@ pub fn tone(standing: Standing) -> Tone {
     }
 }
 
-/// The nodes, one line each; what only carries a choice on is left out, and so is what was skipped together.
+/// The nodes, one line each; what only carries a choice on is left out, and what was skipped or never ran stands together.
 #[must_use]
 pub fn tree(page: &Page, style: Style) -> String {
     let mut text = String::new();
-    let mut skipped: Vec<&str> = Vec::new();
+    let ended = page.standing.has_ended();
+    let (mut skipped, mut never): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
     for row in page.rows.iter().filter(|row| !row.plumbing) {
-        if row.status == NodeStatus::Skipped {
-            skipped.push(&row.id);
-            continue;
+        match row.status {
+            NodeStatus::Skipped => skipped.push(&row.id),
+            NodeStatus::Pending if ended => never.push(&row.id),
+            _ => {
+                text.push_str(&line(row, style));
+                text.push('\n');
+            }
         }
-        text.push_str(&line(row, style));
-        text.push('\n');
     }
-    if !skipped.is_empty() {
-        let names = format!("  skipped   {}", skipped.join(", "));
-        let _ = writeln!(
-            text,
-            "{}",
-            style.paint(Tone::Dim, &clip(&names, style.width))
-        );
+    for (word, names) in [("skipped", skipped), ("never ran", never)] {
+        if !names.is_empty() {
+            let indent = if style.width < NARROW { " " } else { "  " };
+            let names = format!("{indent}{word:<10}{}", names.join(", "));
+            let names = clip(&names, style.width);
+            let _ = writeln!(text, "{}", style.paint(Tone::Dim, &names));
+        }
     }
     text
 }

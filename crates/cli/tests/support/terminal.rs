@@ -61,6 +61,9 @@ impl Terminal {
         let mut session = Command::new("python3");
         session.args(["-c", SESSION]).arg(command.get_program());
         session.args(command.get_args());
+        if let Some(folder) = command.get_current_dir() {
+            session.current_dir(folder);
+        }
         for (name, value) in command.get_envs() {
             match value {
                 Some(value) => session.env(name, value),

@@ -227,6 +227,8 @@ impl Found {
                 actor: escape::line(event.actor_id.as_str()),
                 class: escape::line(&event.decision_class),
                 evidence: names(&body.evidence),
+                proof: None,
+                revision: event.revision.0,
             });
         }
     }

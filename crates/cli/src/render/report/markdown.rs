@@ -4,6 +4,8 @@
 
 use std::fmt::Write;
 
+use aiws::json::Value;
+
 use super::{Report, Settled, proven};
 use crate::render::escape::{fill, width, wrap_whole};
 use crate::render::program;
@@ -166,9 +168,7 @@ fn decisions(text: &mut String, report: &Report) {
         if let Some(about) = &decision.about {
             let _ = writeln!(text, "  {}", digest(about));
         }
-        for sentence in decision.proof.iter().flat_map(super::proof::sentences) {
-            more(text, &format!("{}.", plain(&sentence)));
-        }
+        said(text, decision.proof.as_ref());
         let (class, kind) = (code(&decision.class), plain(&decision.kind));
         more(
             text,
@@ -238,16 +238,22 @@ fn uncertain(text: &mut String, report: &Report) {
 fn settlement(text: &mut String, settled: &Settled) {
     let (at, actor) = (utc(settled.at_ms), plain(&settled.actor));
     let outcome = plain(&settled.outcome);
-    more(text, &format!("Settled {at} by {actor} as {outcome}."));
-    more(
-        text,
-        &format!(
-            "Class {}: {}.",
-            code(&settled.class),
-            proven(&settled.class)
-        ),
+    more(text, &format!("Settled {at} by **{actor}** as {outcome}."));
+    said(text, settled.proof.as_ref());
+    let (class, proven, event) = (
+        code(&settled.class),
+        proven(&settled.class),
+        settled.revision,
     );
+    more(text, &format!("Class {class}: {proven}. Event {event}."));
     evidence(text, &settled.evidence);
+}
+
+/// What is stored beside a decision.
+fn said(text: &mut String, proof: Option<&Value>) {
+    for sentence in proof.into_iter().flat_map(super::proof::sentences) {
+        more(text, &format!("{}.", plain(&sentence)));
+    }
 }
 
 fn verify(text: &mut String, report: &Report) {
