@@ -216,7 +216,7 @@ class Terminal:
         """Types an answer, and goes on with an empty screen below its echo."""
         self.settle()
         os.write(self.file, (text + "\n").encode())
-        self.until(r"\] %s$" % text)
+        self.until(r"[\]?] %s$" % re.escape(text))
         self.screen = Screen(self.screen.columns, self.screen.rows)
 
     def end(self):

@@ -46,7 +46,12 @@ pub fn look(reader: &Reader, request: &Request, view: View) -> Result<Answer, Er
         Request::Diff { run } => diff(reader, run.as_deref(), view),
         Request::Report { run } => {
             let (run, page) = one(reader, run.as_deref())?;
-            let report = report::Report::of(&page, &run.events, &run.job);
+            let mut report = report::Report::of(&page, &run.events, &run.job);
+            report.prove(|revision| {
+                let mut events = run.events.iter();
+                let sealed = events.find(|sealed| sealed.event.revision.0 == revision)?;
+                reader.decision(sealed)
+            });
             let value = report::value(&report);
             Ok(Answer::done(value, view, |_| report::markdown(&report)))
         }
