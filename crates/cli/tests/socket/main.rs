@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod client;
+mod doc;
 mod robust;
 #[path = "../support/mod.rs"]
 mod support;

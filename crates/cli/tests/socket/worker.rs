@@ -91,8 +91,89 @@ fn the_documented_worker_does_a_mission() {
         .filter_map(|manifest| manifest.pointer("/result/numbers").map(Value::to_string))
         .collect();
     assert_eq!(sums, ["[6]", "[6]"]);
-    let again = served.script("worker.py", "m");
-    drop(again);
+    decided(&mut client, &run);
+    let over = client.ask(next("agent:adder", "m")).unwrap_err();
+    assert_eq!(over.0, "TERMINAL_EXECUTION");
+}
+
+/// A person's script verifies, accepts and completes what workers did.
+fn decided(client: &mut Client, run: &Value) {
+    let evidence = text(run, "/attempts/0/evidence/0").to_owned();
+    let assessed = |id: &str, kind: &str, verdict: &str| {
+        object! {
+            "type": kind, "assessmentId": id, "runId": "run", "subject": "sum", "verdict": verdict,
+            "evidence": vec![evidence.as_str()],
+        }
+    };
+    let bodies = [
+        ("verify", assessed("v", "verify", "PASS")),
+        ("accept", assessed("a", "accept", "ACCEPTED")),
+        (
+            "complete",
+            object! { "type": "completeRun", "runId": "run", "ownerEpoch": "0" },
+        ),
+    ];
+    for (request, body) in bodies {
+        let intent = object! { "intent": "command", "body": body };
+        let command =
+            object! { "requestId": request, "missionId": "m", "runId": "run", "intent": intent };
+        let apply = object! { "verb": "apply", "command": command };
+        let applied = client.ask(apply).unwrap();
+        assert!(applied.get("event") != Some(&Value::Null), "{applied}");
+    }
+    let run = client
+        .ask(object! { "verb": "run", "missionId": "m", "runId": "run" })
+        .unwrap();
+    assert_eq!(text(&run, "/report/lifecycle"), "COMPLETED");
+}
+
+/// What a worker did while its engine died is reported to the next one; where it cannot say, a person settles it, and the
+/// run goes on.
+#[test]
+fn an_attempt_outlives_its_engine() {
+    let mut served = Served::new();
+    served.mission("m");
+    let mut client = served.client();
+    let me = "agent:adder";
+    let admitted = work(&mut client, me, "a", admit("a").1).unwrap();
+    let dispatch = || object! { "kind": "dispatch", "nodeId": "first" };
+    work(&mut client, me, "d", dispatch()).unwrap();
+    let store = object! { "kind": "store", "name": "finding", "mediaType": "text/plain", "text": "it was done" };
+    let stored = work(&mut client, me, "s", store).unwrap();
+    served.kill();
+    served.serve();
+    let mut client = served.client();
+    let attempt = text(&admitted, "/result/attemptId").to_owned();
+    let again = work(&mut client, me, "d", dispatch()).unwrap();
+    assert_eq!(again.get("permitted"), Some(&Value::Bool(false)));
+    let report = object! { "kind": "report", "attemptId": attempt.as_str(), "outcome": "UNCERTAIN", "evidence": "lost" };
+    work(&mut client, me, "r", report).unwrap();
+    let run = client
+        .ask(object! { "verb": "run", "missionId": "m", "runId": "run" })
+        .unwrap();
+    assert_eq!(text(&run, "/report/uncertain/0"), attempt);
+    let retry = object! { "kind": "retry", "operationId": text(&admitted, "/result/operationId") };
+    let again = work(&mut client, me, "t", retry).unwrap_err();
+    assert_eq!(again.0, "EFFECT_UNRESOLVED", "{}", again.1);
+    let evidence = format!("sha256:{}", text(&stored, "/artifact/digest"));
+    let body = object! {
+        "type": "reconcile", "runId": "run", "attemptId": attempt.as_str(), "outcome": "CONFIRMED_APPLIED", "actual": "1",
+        "evidence": vec![evidence],
+    };
+    let intent = object! { "intent": "command", "body": body };
+    let command = object! { "requestId": "r", "missionId": "m", "runId": "run", "intent": intent };
+    client
+        .ask(object! { "verb": "apply", "command": command })
+        .unwrap();
+    work(
+        &mut client,
+        me,
+        "b",
+        object! { "kind": "boundary", "nodeId": "first" },
+    )
+    .unwrap();
+    let offer = client.ask(next(me, "m")).unwrap();
+    assert_eq!(text(&offer, "/node/id"), "second");
 }
 
 /// A person's request comes with the proof: who bears the mark of an agent opens nothing.
