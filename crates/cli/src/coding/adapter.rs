@@ -256,9 +256,12 @@ impl Hand {
     fn part(&self) -> Result<Part, Error> {
         let mut manifests = self.call.inputs.iter().map(|input| &input.manifest);
         let is_check = matches!(self.stage, Stage::Check(_));
+        // A run's files stand two levels below the store.
+        let root = self.workspace.root();
+        let store = root.ancestors().nth(2).unwrap_or(root);
         Ok(Part {
             node: self.call.node_id.clone(),
-            store: text(self.workspace.store())?.to_owned(),
+            store: text(store)?.to_owned(),
             run: self.job.run_id.to_string(),
             base: self.job.base_commit.clone(),
             repository: self.job.repository.clone(),

@@ -44,16 +44,6 @@ impl Workspace {
         &self.root
     }
 
-    /// The store directory.
-    #[must_use]
-    pub fn store(&self) -> &Path {
-        // Two levels down is where `at` puts it.
-        self.root
-            .ancestors()
-            .nth(2)
-            .unwrap_or_else(|| Path::new("/"))
-    }
-
     /// The tree that the agent works in.
     #[must_use]
     pub fn clone_dir(&self) -> PathBuf {
