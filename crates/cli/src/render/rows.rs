@@ -109,6 +109,18 @@ impl History {
         self.unknown.get(attempt).copied()
     }
 
+    /// Whether the last no was said at this stage.
+    fn denied_at(&self, stage: Option<Stage>) -> bool {
+        let ends = match stage {
+            Some(Stage::Approve) => ": the plan",
+            Some(Stage::Accept) => ": the result",
+            _ => return false,
+        };
+        self.denied
+            .as_ref()
+            .is_some_and(|denied| denied.ends_with(ends))
+    }
+
     fn add(&mut self, sealed: &Sealed) {
         let event = &sealed.event;
         let at_ms = event.at_ms.0;
@@ -199,7 +211,10 @@ fn row(state: &RunState, history: &History, id: &NodeId, now_ms: u64) -> Row {
         .fold(Dec::ZERO, |sum, actual| {
             sum.checked_add(actual).unwrap_or(sum)
         });
-    let (word, bad) = word(state, id, status, &attempts);
+    let (mut word, mut bad) = word(state, id, status, &attempts);
+    if word.is_empty() && history.denied_at(stage) {
+        (word, bad) = ("denied", true);
+    }
     let time = history.times.get(id).copied().unwrap_or_default();
     let depth = match stage {
         Some(Stage::Correct(_)) => 1,

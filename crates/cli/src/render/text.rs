@@ -63,7 +63,7 @@ fn uncertain(text: &mut String, page: &Page, attempt: &Uncertain, style: Style) 
     let _ = writeln!(text, "\n{} {head}", style.paint(Tone::Bad, "uncertain"));
     let why = attempt.why.as_deref().unwrap_or("nobody saw how it ended");
     let reserved = units(attempt.reserved);
-    let sentence = format!("{why}; {reserved} stay reserved until somebody settles it");
+    let sentence = format!("{why}; reserved until somebody settles it: {reserved}");
     for line in wrap(&sentence, style.width.saturating_sub(2)) {
         let _ = writeln!(text, "  {line}");
     }
@@ -172,7 +172,7 @@ pub fn tree(page: &Page, style: Style) -> String {
     for row in page.rows.iter().filter(|row| !row.plumbing) {
         match row.status {
             NodeStatus::Skipped => skipped.push(&row.id),
-            NodeStatus::Pending if ended => never.push(&row.id),
+            NodeStatus::Pending if ended && row.word.is_empty() => never.push(&row.id),
             _ => {
                 text.push_str(&line(row, style));
                 text.push('\n');

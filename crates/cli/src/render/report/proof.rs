@@ -6,6 +6,9 @@ use aiws::json::Value;
 
 use crate::render::escape;
 
+/// How many parents are named; the record has them all.
+const NAMED: usize = 3;
+
 /// Whether stored material is of this kind.
 pub(super) fn is_one(value: &Value) -> bool {
     value.get("format").and_then(Value::as_str) == Some("praxis-decision")
@@ -36,11 +39,18 @@ pub(super) fn sentences(value: &Value) -> Vec<String> {
         .flatten()
         .filter_map(|parent| text(parent, "/name"))
         .collect();
-    if !parents.is_empty() {
+    if let Some((near, far)) = parents
+        .split_at_checked(NAMED)
+        .or(Some((&parents, &[])))
+        .filter(|(near, _)| !near.is_empty())
+    {
         proven.push_str(&format!(
             ", not started by the work; its parents: {}",
-            parents.join(", ")
+            near.join(", ")
         ));
+        if !far.is_empty() {
+            proven.push_str(&format!(" and {} more", far.len()));
+        }
     }
     sentences.push(proven);
     sentences
