@@ -178,11 +178,12 @@ fn decided(kind: ActorKind, class: &str, actor: &str, [yes, plan]: [bool; 2]) ->
         (false, false) => "rejected",
     };
     let actor = escape::line(actor);
+    let typed = if yes { "approve" } else { "deny" };
     match (class, plan) {
         (IN_ADVANCE, true) => format!("{verb} in advance as {actor}, plan not shown"),
         (IN_ADVANCE, false) => format!("{verb} in advance as {actor}, result not shown"),
         (AT_TERMINAL, _) => format!("{verb} by {actor} at a terminal"),
-        _ if kind == ActorKind::Human => format!("{verb} by {actor}, by a verb"),
+        _ if kind == ActorKind::Human => format!("{verb} by {actor} with praxis {typed}"),
         _ => format!("{verb} by {actor}"),
     }
 }
