@@ -121,8 +121,10 @@ class Screen:
         self.style = (colour, bold, dim)
 
     def lines(self):
-        """The rows down to the last that has something, without blanks at their ends."""
+        """The rows from the first to the last that has something."""
         shown = list(self.cells)
+        while shown and all(cell == " " for cell, _ in shown[0]):
+            shown.pop(0)
         while shown and all(cell == " " for cell, _ in shown[-1]):
             shown.pop()
         return shown
@@ -215,9 +217,10 @@ class Terminal:
     def answer(self, text):
         """Types an answer, and goes on with an empty screen below its echo."""
         self.settle()
-        os.write(self.file, (text + "\n").encode())
-        self.until(r"[\]?] %s$" % re.escape(text))
         self.screen = Screen(self.screen.columns, self.screen.rows)
+        os.write(self.file, (text + "\n").encode())
+        self.until(r"^%s$" % re.escape(text))
+        self.screen.blank(0, 0)
 
     def end(self):
         """Reads to the program's end."""
@@ -352,6 +355,13 @@ def killed_run(world):
     engine.wait()
 
 
+def rejected_run(world):
+    """A run whose plan a person denied by a verb."""
+    world.run(*world.code("--no-wait", task="say durations in weeks"))
+    run = re.search(r"^r-\w+", world.run("list")[1], re.M).group()
+    world.run("deny", run, "--reason", "nobody counts in weeks")
+
+
 def processes():
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
@@ -390,7 +400,7 @@ def main():
     world = World(sys.argv[1])
     book = Book(sys.argv[2] if len(sys.argv) > 2 else HERE)
     print("in", world.dir, flush=True)
-    book.verb(world, "list-empty", "list")
+    book.verb(world, "no-store", "list")
     for columns in WIDTHS:
         whole_run(world, book, columns)
     book.verb(world, "show", "show")
@@ -405,6 +415,8 @@ def main():
     book.verb(world, "list", "list")
     book.verb(world, "inbox", "inbox")
     book.verb(world, "holds", "holds")
+    rejected_run(world)
+    book.verb(world, "rejected", "show")
     book.verb(world, "error", "show", "r-none")
     book.verb(world, "doctor", "doctor")
 
