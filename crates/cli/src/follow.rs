@@ -275,7 +275,7 @@ pub(crate) async fn ask_person(
     shown: String,
 ) -> Result<Option<(bool, Option<String>)>, Error> {
     let question = match what {
-        "plan" => format!("Approve the plan of run {run} and exactly this action?"),
+        "plan" => "Approve the plan and exactly this action?".to_owned(),
         _ => format!("Accept the result of run {run}?"),
     };
     let asked = tokio::task::spawn_blocking(move || {

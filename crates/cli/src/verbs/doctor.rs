@@ -19,6 +19,7 @@ use crate::answer::{Answer, View};
 use crate::coding::attempt::AttemptFiles;
 use crate::coding::workspace::Workspace;
 use crate::exit::Exit;
+use crate::render::style::{Style, Tone};
 use crate::render::{escape, json};
 use crate::request::Request;
 use crate::seat;
@@ -266,20 +267,31 @@ fn said(store: &Path, findings: &[Finding], view: View) -> Answer {
         "exit": exit as i32,
     };
     let value = json::object("doctor", members);
-    Answer::done(value, view, |_| text(&shown, findings, worst)).with_exit(exit)
+    Answer::done(value, view, |style| text(&shown, findings, worst, style)).with_exit(exit)
 }
 
-fn text(store: &str, findings: &[Finding], worst: Option<Level>) -> String {
+fn text(store: &str, findings: &[Finding], worst: Option<Level>, style: Style) -> String {
     let mut lines = vec![format!("store {store}")];
     for finding in findings {
+        let tone = match finding.level {
+            Level::Ok => Tone::Good,
+            Level::Warn => Tone::Wait,
+            Level::Bad => Tone::Bad,
+        };
+        let level = style.paint(tone, &format!("{:<5}", finding.level.word()));
         let found = escape::line(&finding.found);
-        lines.push(format!(
-            "  {:<5} {:<10} {found}",
-            finding.level.word(),
-            finding.name
-        ));
-        if let Some(todo) = &finding.todo {
-            lines.push(format!("  {:<5} {:<10} -> {}", "", "", escape::line(todo)));
+        let todo = finding
+            .todo
+            .as_deref()
+            .map(|todo| format!("-> {}", escape::line(todo)));
+        let said = [Some(found), todo];
+        let said = said.iter().flatten();
+        let said = said.flat_map(|text| escape::wrap_whole(text, style.width.saturating_sub(19)));
+        for (index, line) in said.enumerate() {
+            lines.push(match index {
+                0 => format!("  {level} {:<10} {line}", finding.name),
+                _ => format!("{:19}{line}", ""),
+            });
         }
     }
     lines.push(match worst {
