@@ -2,6 +2,7 @@
 //! Invariant: whatever a process left is bounded before it is kept, and said where it is not what it should be.
 //! Called by `adapter` while an attempt runs, by `program` for one that a person settled, and by the verb `unknown`.
 
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use super::contract::Job;
@@ -120,10 +121,11 @@ impl Settled<'_> {
         let files = AttemptFiles::of(self.workspace, self.node, self.number);
         let put = |name: &str, bytes: &[u8]| put(self.artifacts, self.job, name, bytes);
         let made = match Stage::of(self.node) {
-            Some(Stage::Plan) => put(PLAN_FILE, &plan(&files)?)?,
+            Some(Stage::Plan) => put(PLAN_FILE, self.without_secrets(&plan(&files)?)?)?,
             Some(Stage::Implement | Stage::Correct(_)) => {
                 self.workspace.prepare(&self.job.repository())?;
-                put(PATCH_FILE, &self.workspace.capture()?.patch)?
+                let patch = self.workspace.capture()?.patch;
+                put(PATCH_FILE, self.without_secrets(&patch)?)?
             }
             _ => {
                 let message = "nobody saw what the check said; it can only run again";
@@ -136,6 +138,20 @@ impl Settled<'_> {
             failure: None,
             artifacts: vec![made, transcript],
         })
+    }
+
+    /// The bytes of a result, unless the value of a secret variable stands in them, as far as this process has it.
+    fn without_secrets<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], Error> {
+        let secret = |name: &&String| self.job.secrets.contains(name) || shim::looks_secret(name);
+        let value = |name: &String| Some((name.clone(), std::env::var_os(name)?.into_vec()));
+        let names = self.job.environment.iter().filter(secret);
+        match shim::Mask::new(names.filter_map(value)).found_in(bytes) {
+            None => Ok(bytes),
+            Some(name) => Err(Error::new(
+                Code::EvidenceUnreadable,
+                format!("the result contains the value of {name}; take it out of the tree first"),
+            )),
+        }
     }
 
     /// The outcome where nothing was captured when it was settled. A tree that is gone by now is a failure of the

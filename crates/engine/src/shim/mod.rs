@@ -6,7 +6,7 @@
 //!
 //! | file of the folder | what it is |
 //! |---|---|
-//! | `shim.lock` | locked while the shim lives |
+//! | `shim.lock` | locked while the shim lives; `shim.lost` once an engine saw that it died without a record |
 //! | `shim.json` | [`Spec`]: what is to be run |
 //! | `start.json` | [`Started`]: which processes these are |
 //! | `transcript.txt` | the output, bounded and masked |
@@ -18,6 +18,7 @@ mod record;
 mod run;
 mod start;
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -30,7 +31,7 @@ pub use record::{ExitRecord, Output, Spec, Started, TRANSCRIPT};
 pub use run::{Ending, Finish, main};
 pub use start::{Ran, Shim};
 
-use record::{LOCK, open_below};
+use record::{LOCK, LOST, open_below};
 
 /// The first argument that makes a host's program a shim; the folder follows.
 pub const VERB: &str = "__shim";
@@ -59,10 +60,8 @@ pub fn probe(folder: &Path) -> Probe {
 ///
 /// Why nobody knows what the command did although there is something to read.
 pub fn look(folder: &Path) -> Result<Probe, String> {
-    let lock = match open_below(folder, Path::new(LOCK)) {
-        Ok(lock) => lock,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Probe::NotStarted),
-        Err(error) => return Err(format!("its lock cannot be read: {error}")),
+    let Some(lock) = lock_of(folder)? else {
+        return Ok(without_lock(folder));
     };
     match flock(&lock, FlockOperation::NonBlockingLockShared) {
         Ok(()) => {}
@@ -75,12 +74,25 @@ pub fn look(folder: &Path) -> Result<Probe, String> {
     })
 }
 
+fn lock_of(folder: &Path) -> Result<Option<File>, String> {
+    match open_below(folder, Path::new(LOCK)) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("its lock cannot be read: {error}")),
+    }
+}
+
+fn without_lock(folder: &Path) -> Probe {
+    match std::fs::symlink_metadata(folder.join(LOST)) {
+        Ok(_) => Probe::Lost(Started::read(folder)),
+        Err(_) => Probe::NotStarted,
+    }
+}
+
 /// Waits until no shim lives on a folder, then says what it left. Dropping the future leaves the shim alone.
 pub async fn wait(folder: &Path) -> Result<Probe, String> {
-    let lock = match open_below(folder, Path::new(LOCK)) {
-        Ok(lock) => lock,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Probe::NotStarted),
-        Err(error) => return Err(format!("its lock cannot be read: {error}")),
+    let Some(lock) = lock_of(folder)? else {
+        return Ok(without_lock(folder));
     };
     let (say, free) = oneshot::channel();
     let wait = move || {

@@ -23,6 +23,8 @@ use crate::process::Exit;
 
 /// The lock: held while the shim lives.
 pub const LOCK: &str = "shim.lock";
+/// What the lock is called once an engine saw its shim die without a record.
+pub const LOST: &str = "shim.lost";
 /// What is to be run.
 pub const SPEC: &str = "shim.json";
 /// That it began.

@@ -17,7 +17,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use tokio::sync::oneshot;
 
-use super::record::{COMPLAINTS, ExitRecord, LOCK, SPEC, Spec, Started, write};
+use super::record::{COMPLAINTS, ExitRecord, LOCK, LOST, SPEC, Spec, Started, write};
 use super::run::EXIT_NOTHING_RAN;
 use super::{VERB, descendants};
 use crate::process::Process;
@@ -152,11 +152,16 @@ fn seen_out(
     let Ok(status) = child.wait() else {
         return Ran::Lost("the system did not say how the shim ended".to_owned());
     };
-    match status.code() {
+    let ran = match status.code() {
         Some(0) => recorded(folder),
         Some(EXIT_NOTHING_RAN) => Ran::NotStarted(complaint(folder)),
         _ => Ran::Lost(lost(status)),
+    };
+    if matches!(ran, Ran::Lost(_)) && !is_left() {
+        // What was seen to have left no record has none, whatever is found there later.
+        let _ = std::fs::rename(folder.join(LOCK), folder.join(LOST));
     }
+    ran
 }
 
 fn recorded(folder: &Path) -> Ran {

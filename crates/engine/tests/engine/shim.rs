@@ -338,6 +338,13 @@ async fn a_killed_shim_leaves_nothing_behind_and_nothing_known() {
     ] {
         gone(pid).await;
     }
+    // Nor does a record that is put there afterwards.
+    let other = self::attempt("true");
+    other.ended().await;
+    for name in ["shim.json", "exit.json", "transcript.txt"] {
+        let from = other.folder().join(name);
+        fs::copy(from, attempt.folder().join(name)).expect("it is copied");
+    }
     let probed = shim::probe(attempt.folder());
     assert!(matches!(probed, Probe::Lost(Some(_))), "{probed:?}");
 }
