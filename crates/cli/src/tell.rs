@@ -158,10 +158,11 @@ impl Hand {
         self.fresh = false;
         let notices = answer.value.get("notices").and_then(Value::as_array);
         let notices = notices.unwrap_or_default().to_vec();
-        if notices.is_empty() && !self.over.is_empty() {
-            self.over.clear();
-            self.told.extend(number("reached"));
-            self.fresh = true;
+        // All that was not over before is told: what was over is out of hand with it.
+        if let (true, false, Some(reached)) =
+            (notices.is_empty(), self.over.is_empty(), number("reached"))
+        {
+            self.fresh = self.told.insert(reached);
         }
         notices
     }
@@ -344,7 +345,13 @@ mod tests {
         hand.told(&notices[0]);
         assert_eq!(asked(&hand), (Some(5), vec![3, 5, 9]));
         let _ = hand.take(&answer("5", &[]));
-        assert_eq!(asked(&hand), (Some(20), vec![20]), "up to what was reached");
+        assert_eq!(
+            asked(&hand),
+            (Some(20), vec![9, 20]),
+            "up to what was reached"
+        );
+        let _ = hand.take(&answer("20", &[]));
+        assert_eq!(asked(&hand), (None, vec![]));
     }
 
     #[test]

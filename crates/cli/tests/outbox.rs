@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use aiws::json::Value;
+use rustix::fs::{CWD, Mode, mkfifoat};
 use rustix::process::{Pid, Signal, kill_process};
+use support::shims::{kill_command, kill_shim, the_running, until};
 use support::{AGENT, Called, World, called, finished, text};
 
 /// The notices of lines.
@@ -327,6 +329,61 @@ fn serve_resumes_live_runs() {
         on.out
     );
     assert_eq!(interrupt(&mut engine), Some(0));
+}
+
+/// A world whose agent waits at a pipe while it implements, with the engine that started it killed.
+fn abandoned() -> World {
+    let wait = "if [ $PRAXIS_STAGE = implement ] && [ -p RECORD.pipe ]; then echo here > RECORD.at; read word < RECORD.pipe; fi";
+    let world = World::new(&format!("{wait}\n{AGENT}"));
+    let pipe = world.record.with_extension("pipe");
+    mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
+    let mut code = world.code(&["--approve-as", "tester"]);
+    let code = code.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut engine = Running(code.spawn().unwrap());
+    until("the agent waits", || {
+        fs::read_to_string(world.record.with_extension("at")).ok()
+    });
+    engine.0.kill().unwrap();
+    engine.0.wait().unwrap();
+    world
+}
+
+/// Nobody is told of an unknown outcome while a shim answers for the attempt; who asked already, and acknowledged what
+/// came meanwhile, is told as soon as the shim is lost.
+#[test]
+fn an_outcome_is_unknown_only_once_no_shim_answers() {
+    let world = abandoned();
+    let (_, started) = the_running(&world.store);
+    let mut engine = serve(&world, &["--resume"]);
+    assert_eq!(kinds(&outbox(&world, "c", &[]).out), ["APPROVAL_NEEDED"]);
+    let mut follower = world.praxis();
+    follower.args(["outbox", "--consumer", "c", "--follow"]);
+    let mut child = Running(follower.stdout(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
+    let run = text(&world.json(&["list"]), "/runs/0/run").to_owned();
+    assert_eq!(world.verb(&["pause", &run]).exit, Some(0));
+    let held = lines.next().unwrap().unwrap();
+    assert_eq!(kinds(&held), ["HOLD"], "what comes later is told meanwhile");
+    kill_shim(&started);
+    kill_command(&started);
+    let unknown = lines.next().unwrap().unwrap();
+    assert_eq!(kinds(&unknown), ["UNKNOWN"]);
+    assert!(
+        told(&unknown)[0].0 < told(&held)[0].0,
+        "under its own sequence"
+    );
+    assert_eq!(interrupt(&mut child), Some(0));
+    assert_eq!(
+        outbox(&world, "c", &[]).out,
+        "",
+        "all of it is acknowledged"
+    );
+    assert_eq!(interrupt(&mut engine), Some(0));
+    let all = kinds(&outbox(&world, "other", &[]).out);
+    assert_eq!(all, ["APPROVAL_NEEDED", "UNKNOWN", "HOLD"]);
+    world.settle("shim and engine are gone");
+    let settled = kinds(&outbox(&world, "third", &[]).out);
+    assert_eq!(settled, ["APPROVAL_NEEDED", "HOLD"], "it is known by now");
 }
 
 #[test]

@@ -216,6 +216,10 @@ impl Office {
         }
         let in_hand: Arc<BTreeSet<u64>> = Arc::new(wanted.in_hand.into_iter().collect());
         let upto = wanted.acknowledge;
+        // An agent that acknowledges keeps a person from being told.
+        if upto.is_some() {
+            self.require_person(peer).await?;
+        }
         loop {
             let (reader, name, held) = (self.reader(), name.clone(), Arc::clone(&in_hand));
             let (found, cursor) = blocking(move || {
@@ -261,7 +265,12 @@ pub fn taken(
     in_hand: &BTreeSet<u64>,
 ) -> Result<Pending, Error> {
     if let Some(upto) = acknowledge {
-        let found = pending(reader, consumer, in_hand)?;
+        let mut in_hand = in_hand.clone();
+        in_hand.insert(upto);
+        let found = pending(reader, consumer, &in_hand)?;
+        // One that could not be told before may be due by now, though later ones were told.
+        let untold = found.notices.first().map(|notice| notice.sequence - 1);
+        let upto = untold.map_or(upto, |untold| upto.min(untold));
         acknowledge_in(reader, consumer, bounded(&found, upto))?;
     }
     let found = pending(reader, consumer, in_hand)?;

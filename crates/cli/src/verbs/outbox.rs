@@ -162,7 +162,9 @@ async fn alone(store: &Path, request: &Request) -> Result<Answer, Error> {
         };
         let in_hand = in_hand.iter().map(|told| told.get()).collect();
         let acknowledge = acknowledge.map(|upto| upto.get());
-        let found = outbox::taken(&reader, &name, acknowledge, &in_hand);
+        // An agent that acknowledges keeps a person from being told.
+        let person = acknowledge.map_or(Ok(()), |_| reader.require_person());
+        let found = person.and_then(|()| outbox::taken(&reader, &name, acknowledge, &in_hand));
         let cursor = reader.journal.cursor(&name);
         reader.close()?;
         Ok(outbox::answer(&found?, cursor, View::PROGRAM))
