@@ -14,6 +14,7 @@ use praxis_model::command::CommandType;
 use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
 use tokio::sync::watch;
+use tokio::task::AbortHandle;
 
 use super::blocking;
 use crate::coding::contract::Job;
@@ -82,23 +83,29 @@ pub(super) struct Keeper {
     session: Arc<Session>,
     kept: Mutex<BTreeMap<RunId, Arc<Kept>>>,
     trouble: watch::Sender<Option<Error>>,
+    /// Looks for trouble as long as there is a keeper.
+    looking: AbortHandle,
     /// One run at a time brings results to branches, so that none is acknowledged over another's head.
     publishing: Arc<tokio::sync::Mutex<()>>,
 }
 
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.looking.abort();
+    }
+}
+
 impl Keeper {
     pub(super) fn new(session: Arc<Session>) -> Self {
-        let keeper = Self {
+        let trouble = watch::Sender::new(None);
+        let looking = look_after(Arc::clone(&session), trouble.clone());
+        Self {
             session,
             kept: Mutex::default(),
-            trouble: watch::Sender::new(None),
+            trouble,
+            looking: tokio::spawn(looking).abort_handle(),
             publishing: Arc::default(),
-        };
-        tokio::spawn(look_after(
-            Arc::clone(&keeper.session),
-            keeper.trouble.clone(),
-        ));
-        keeper
+        }
     }
 
     /// Waits until something keeps the whole engine from going on.
@@ -182,7 +189,6 @@ async fn look_after(session: Arc<Session>, trouble: watch::Sender<Option<Error>>
         tokio::select! {
             error = session.coding.trouble() => break error,
             () = tokio::time::sleep(TICK) => {}
-            () = trouble.closed() => return,
         }
     };
     trouble.send_replace(Some(found));
