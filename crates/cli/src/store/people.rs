@@ -14,9 +14,10 @@ use super::{Reader, Run, is_live, shims};
 use crate::coding::graph;
 use crate::coding::outcome::{PLAN_FILE, named};
 use crate::coding::pending::manifest_of;
-use crate::human::{Caller, Work};
+use crate::human::{Caller, Way, Work, prove};
 use crate::limits::DECISION_BYTES;
 use crate::render::escape;
+use crate::session::now_ms;
 
 impl Reader {
     /// What a person's decision must not come from.
@@ -42,6 +43,19 @@ impl Reader {
             }
         }
         Ok(work)
+    }
+
+    /// Refuses this process where it descends from the work, and nothing is decided.
+    ///
+    /// # Errors
+    ///
+    /// `HUMAN_REQUIRED`, and a store code.
+    pub fn require_person(&self) -> Result<(), Error> {
+        let work = Work {
+            lost: false,
+            ..self.work()?
+        };
+        prove(&Caller::this_process()?, Way::Verb, &work, now_ms()).map(drop)
     }
 
     /// Asks what runs under a shim to stop, and whether an outcome is still to come of it.

@@ -15,7 +15,7 @@ use scene::{LEAVE, STAY, Scene, at_terminal, decision};
 use support::{called, text};
 
 const ALL: &[&str] = &[
-    "resume", "approve", "accept", "continue", "advance", "code", "socket",
+    "told", "clean", "resume", "approve", "accept", "continue", "advance", "code", "socket",
 ];
 
 /// Proves HS-03.11, COD-2, ERR-HUMAN_REQUIRED: an agent that decides as what it is, a child of its shim.

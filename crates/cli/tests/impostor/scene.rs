@@ -37,6 +37,8 @@ tries() {
     try advance $p resume "$PLAN_RUN" --approve-as mallory --no-wait
     try code $p code --repo "$REPO" --task evil --agent "sh $EVIL" --check true --approve-as mallory --no-wait
     try resume $p resume "$RESULT_RUN" --no-wait
+    try told $p outbox --consumer mail
+    try clean $p clean
     try socket python3 "$SPEAK" "$STORE/engine.sock" "$PLAN_RUN" "$PLAN_DIGEST"
 }
 shim() {
@@ -48,8 +50,9 @@ engine() {
     cut -d' ' -f4 /proc/$(shim)/stat
 }
 dead() {
+    # The first thread of a process that was killed is a zombie before the last one closed its files.
     while read -r stat 2>/dev/null </proc/$1/stat; do
-        case "$stat" in *') Z '*) return ;; esac
+        case "$stat" in *') Z '*) test "$(ls /proc/$1/task 2>/dev/null | wc -l)" -gt 1 || return 0 ;; esac
     done
 }
 "#;
