@@ -63,7 +63,7 @@ fn until_written(path: &Path) -> String {
     }
 }
 
-/// Proves OUT-1, OUT-2: a consumer gets what people want to know, in order and with the same sequences each time, until
+/// Proves OUT-1: a consumer gets what people want to know, in order and with the same sequences each time, until
 /// it has acknowledged; another consumer has a place of its own.
 #[test]
 fn every_consumer_is_told_of_everything_in_order() {

@@ -62,7 +62,7 @@ fn claim(offer: &Value) -> Value {
     object! { "kind": "claim", "deliveryId": text(offer, "/delivery/deliveryId") }
 }
 
-/// Proves API-4: the documented scripts open a mission, take deliveries, do the work, report and hand on; the log names
+/// The documented scripts open a mission, take deliveries, do the work, report and hand on; the log names
 /// who did what.
 #[test]
 fn the_documented_worker_does_a_mission() {
