@@ -226,6 +226,13 @@ impl Notify {
     }
 }
 
+impl Drop for Notify {
+    fn drop(&mut self) {
+        // A command that still runs is killed with the work.
+        self.work.abort();
+    }
+}
+
 struct Telling {
     office: Arc<Office>,
     told: Told,

@@ -286,6 +286,22 @@ fn a_notify_that_fails_holds_up_nothing() {
     assert_eq!(text(&page, "/standing"), "ACCEPTED");
 }
 
+/// A command of `--notify` that hangs is killed, with what it started, when the program ends.
+#[test]
+fn a_notify_that_hangs_is_killed() {
+    let world = World::new(AGENT);
+    let pids = world.dir.path().join("pids");
+    let command = format!("sleep 1000 & echo $! >> {}; wait", pids.display());
+    let ran = called(&mut world.code(&["--no-wait", "--notify", &command]));
+    assert_eq!(ran.exit, Some(3), "{}", ran.err);
+    for pid in fs::read_to_string(&pids).unwrap().lines() {
+        until("it is gone", || {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            (stat.is_empty() || stat.contains(") Z ")).then_some(())
+        });
+    }
+}
+
 /// Who is told for the first time in a store is not told of what was over before.
 #[test]
 fn a_first_notify_begins_with_what_still_waits() {
