@@ -70,9 +70,7 @@ pub async fn ask(store: &Path, request: Request, view: View) -> Result<Answer, E
         if let Some(mut client) = Client::connect(store).await? {
             match client.ask(request.clone(), view).await {
                 // What only looks is asked again; what changes something may have been done.
-                Err(error)
-                    if is_closing(&error) || is_gone(&error) && request.only_looks() =>
-                {
+                Err(error) if is_closing(&error) || is_gone(&error) && request.only_looks() => {
                     patience.wait_for_the_next(error).await?;
                     continue;
                 }

@@ -268,3 +268,24 @@ fn a_canceled_run_ends_alone_and_looks_the_same_everywhere() {
     assert!(again.err.contains("TERMINAL_EXECUTION"), "{}", again.err);
     assert_eq!(two.world.verb(&["verify"]).exit, Some(0));
 }
+
+/// What is suggested names the store as whoever asks does, not as the terminal with the engine does.
+#[test]
+fn suggestions_are_for_the_terminal_that_asks() {
+    let world = World::new(support::AGENT);
+    let mut serve = world.praxis();
+    serve.arg("serve");
+    let mut serve = Running::start(&mut serve);
+    serve.expect("serving ");
+    let waits = support::called(&mut world.code(&["--no-wait"]));
+    assert_eq!(waits.exit, Some(3), "{}", waits.err);
+    let mut inbox = Command::new(env!("CARGO_BIN_EXE_praxis"));
+    inbox.arg("inbox").env("PRAXIS_STORE", &world.store);
+    let there = support::called(&mut inbox).out;
+    assert!(there.contains("  praxis approve r-"), "{there}");
+    let here = world.verb(&["inbox"]).out;
+    let named = format!("  praxis --store {} approve r-", world.store.display());
+    assert!(here.contains(&named), "{here}");
+    serve.signal(Signal::INT);
+    assert_eq!(serve.end().0, Some(0));
+}

@@ -32,6 +32,9 @@ printf 'end %s %s %s\n' "$PRAXIS_STAGE" "$PRAXIS_OPERATION_ID" "$PRAXIS_ATTEMPT_
 
 /// How often without more ado.
 const KILLS: u64 = 12;
+/// How often in one store. Every look at a store reads all its runs, so that a store with hundreds of them would make
+/// later kills come rarer.
+const ROUND: u64 = 25;
 /// Runs that are live at a time.
 const LIVE: usize = 2;
 
@@ -93,7 +96,18 @@ fn nothing_begins_twice() {
     let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let seed = variable("PRAXIS_SEED").unwrap_or(clock.unwrap().as_nanos() as u64 >> 10);
     println!("PRAXIS_SEED={seed} PRAXIS_KILLS={kills}");
-    let (world, mut random) = (World::new(AGENT), Random(seed));
+    let (mut random, mut left) = (Random(seed), kills);
+    while left > 0 {
+        let here = left.min(ROUND);
+        round(here, &mut random);
+        left -= here;
+        println!("{} of {kills} kills", kills - left);
+    }
+}
+
+/// So many kills in a store of its own, then everything goes on to its end and is compared.
+fn round(kills: u64, random: &mut Random) {
+    let world = World::new(AGENT);
     let (mut terminals, mut settled) = (Terminals(Vec::new()), 0);
     let mut killed: BTreeMap<&str, usize> = BTreeMap::new();
     for _ in 0..kills {
@@ -102,7 +116,7 @@ fn nothing_begins_twice() {
             go_on(&world, &mut terminals);
         }
         *killed
-            .entry(kill(&world, &mut terminals, &mut random))
+            .entry(kill(&world, &mut terminals, random))
             .or_default() += 1;
     }
     println!("killed {killed:?}");

@@ -250,6 +250,8 @@ fn gone() -> Error {
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
+    let program = crate::render::program();
+    let work = move || crate::render::typed_as_blocking(program, work);
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|_| {
         Err(Error::new(

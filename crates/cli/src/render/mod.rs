@@ -24,7 +24,7 @@ pub mod words;
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 static PROGRAM: OnceLock<String> = OnceLock::new();
 
@@ -50,10 +50,26 @@ pub fn say(text: &str) {
         .write_all(format!("{text}\n").as_bytes());
 }
 
+tokio::task_local! {
+    /// How the program is typed where whoever asks sits: another terminal may name the store in another way.
+    static ASKED: Arc<str>;
+}
+
 /// How this program is typed in what is suggested next.
 #[must_use]
-pub fn program() -> &'static str {
-    PROGRAM.get().map_or("praxis", String::as_str)
+pub fn program() -> Arc<str> {
+    let own = || PROGRAM.get().map_or("praxis", String::as_str).into();
+    ASKED.try_with(Arc::clone).unwrap_or_else(|_| own())
+}
+
+/// Does work whose suggestions are for somebody who types the program like this.
+pub async fn typed_as<T>(program: Arc<str>, work: impl Future<Output = T>) -> T {
+    ASKED.scope(program, work).await
+}
+
+/// As [`typed_as`], for work that blocks.
+pub fn typed_as_blocking<T>(program: Arc<str>, work: impl FnOnce() -> T) -> T {
+    ASKED.sync_scope(program, work)
 }
 
 /// A path or name as a shell takes it.

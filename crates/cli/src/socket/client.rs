@@ -141,7 +141,13 @@ impl Client {
     pub async fn send(&mut self, request: Request, view: View) -> Result<u64, Error> {
         let id = self.next;
         self.next += 1;
-        let line = Asked { id, request, view }.to_value()?;
+        let line = Asked {
+            id,
+            request,
+            view,
+            program: Some(crate::render::program().to_string()),
+        }
+        .to_value()?;
         line::write(&mut self.write, &line)
             .await
             .map_err(|_| gone())?;

@@ -10,8 +10,12 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWr
 use crate::answer::{Answer, View};
 use crate::exit::Exit;
 use crate::limits::{SOCKET_ANSWER_BYTES, SOCKET_REQUEST_BYTES};
+use crate::render::escape;
 use crate::render::text::Style;
 use crate::request::Request;
+
+/// Most bytes of how a client types the program: a path is among them.
+const PROGRAM_BYTES: usize = 8_192;
 
 /// The name of the protocol, as the first line of an engine says it.
 pub const PROTOCOL: &str = "praxis-socket/1";
@@ -25,6 +29,8 @@ pub struct Asked {
     pub request: Request,
     /// How the answer is dressed.
     pub view: View,
+    /// How the client types the program, for the commands that an answer suggests.
+    pub program: Option<String>,
 }
 
 /// A line from the engine.
@@ -82,10 +88,10 @@ impl Asked {
         let Value::Object(members) = &value else {
             return Err(failed("expected an object"));
         };
-        let known = ["protocol", "id", "view", "request"];
+        let known = ["protocol", "id", "view", "program", "request"];
         if let Some(unknown) = members.keys().find(|key| !known.contains(&key.as_str())) {
             return Err(failed(&format!(
-                "expected protocol, id, view and request, found {:?}",
+                "expected protocol, id, view, program and request, found {:?}",
                 crate::render::escape::line(unknown)
             )));
         }
@@ -99,7 +105,21 @@ impl Asked {
         let view = view(members.get("view")).ok_or_else(|| {
             failed("expected \"view\" to be {\"width\": 80, \"colour\": false}, or absent")
         })?;
-        Ok(Self { id, request, view })
+        let program = match members.get("program") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(typed)) if typed.len() <= PROGRAM_BYTES => Some(escape::line(typed)),
+            Some(_) => {
+                return Err(failed(
+                    "expected \"program\" to be how you type it, such as \"praxis\", or absent",
+                ));
+            }
+        };
+        Ok(Self {
+            id,
+            request,
+            view,
+            program,
+        })
     }
 
     /// The line of the request.
@@ -115,6 +135,7 @@ impl Asked {
             "protocol": PROTOCOL,
             "id": number_of(self.id),
             "view": view,
+            "program": self.program.as_deref(),
             "request": self.request.to_value()?,
         })
     }

@@ -157,9 +157,11 @@ async fn one(
     let (office, peer, id) = (Arc::clone(office), Arc::clone(peer), asked.id);
     // A task of its own: what was begun is done, whoever still listens.
     let mut work = tokio::spawn(async move {
-        office
-            .answer(asked.request, asked.view, &peer, &items)
-            .await
+        let answer = office.answer(asked.request, asked.view, &peer, &items);
+        match asked.program {
+            Some(program) => crate::render::typed_as(program.into(), answer).await,
+            None => answer.await,
+        }
     });
     let mut early = false;
     loop {
