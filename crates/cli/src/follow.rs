@@ -3,13 +3,16 @@
 //! Called by the verbs `code` and `resume`, with the engine in this process or in another.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
+use std::io::{BufReader, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use aiws::error::{Code, Error};
 use aiws::json::Value;
 
 use crate::answer::{Answer, View};
-use crate::prompt::{self, at_terminal};
+use crate::prompt::{self, Patient, at_terminal};
 use crate::render::live::Live;
 use crate::render::{program, say};
 use crate::request::{Decide, Given, Request};
@@ -17,6 +20,9 @@ use crate::seat::Seat;
 use crate::signals::Signals;
 use crate::socket::client::Client;
 use crate::socket::line::Said;
+
+/// How often it is looked whether a question still stands.
+const STILL: Duration = Duration::from_millis(500);
 
 /// How people are asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +75,7 @@ pub async fn follow(
         live: &mut live,
         left_open: false,
         unasked: BTreeSet::new(),
+        asked: false,
     }
     .on(runs, signals)
     .await;
@@ -84,6 +91,8 @@ struct Following<'a> {
     left_open: bool,
     /// The runs of which it was said that nobody can be asked here.
     unasked: BTreeSet<String>,
+    /// Somebody was asked, and what came meanwhile is old.
+    asked: bool,
 }
 
 /// One run of a standing.
@@ -107,7 +116,7 @@ impl Following<'_> {
             runs: runs.to_vec(),
             lines,
         };
-        let id = line.send(watch, view).await?;
+        let mut id = line.send(watch.clone(), view).await?;
         let mut followed = Followed {
             left: Left::All,
             error: None,
@@ -148,6 +157,11 @@ impl Following<'_> {
             }
             if !waiting {
                 return Ok(followed);
+            }
+            if std::mem::take(&mut self.asked) {
+                // What was sent during the question is over: how things stand now is asked anew.
+                line = self.seat.line().await?;
+                id = line.send(watch.clone(), view).await?;
             }
         }
     }
@@ -214,9 +228,15 @@ impl Following<'_> {
         let (yes, reason) = match given {
             Given::AtTerminal => {
                 self.live.leave();
-                match ask_person(&run.run, what, pending.text.clone()).await? {
-                    Some(answer) => answer,
-                    None => {
+                self.asked = true;
+                let asked = ask_person(&run.run, what, pending.text.clone());
+                match ask_while(asked, desk, &run.run, &digest).await? {
+                    Asked::Answer(answer) => answer,
+                    Asked::Elsewhere => {
+                        say("\nIt was decided elsewhere.");
+                        return Ok(false);
+                    }
+                    Asked::Nothing => {
                         say(&format!(
                             "Nothing is decided: {} approve {} asks again later.",
                             program(),
@@ -262,27 +282,41 @@ impl Following<'_> {
             false => "there is no terminal",
         };
         say(&format!(
-            "run {run} waits for a person and {why}: {praxis} approve {run} at one, or {praxis} deny {run}; this goes on then, Ctrl-C leaves",
+            "run {run} waits for a person and {why}: {praxis} approve {run} at one, or {praxis} deny {run} --reason TEXT; this goes on then, Ctrl-C leaves",
             praxis = program(),
         ));
     }
 }
 
-/// Shows what waits and asks; none where nobody answers.
-pub(crate) async fn ask_person(
-    run: &str,
-    what: &str,
-    shown: String,
-) -> Result<Option<(bool, Option<String>)>, Error> {
+/// What came of asking a person.
+pub(crate) enum Asked {
+    /// A yes or a no, with a reason.
+    Answer((bool, Option<String>)),
+    /// Nothing that counts.
+    Nothing,
+    /// The question was taken back: it was answered elsewhere.
+    Elsewhere,
+}
+
+/// A question that is put to the person at the terminal.
+pub(crate) struct Question {
+    answer: tokio::task::JoinHandle<std::io::Result<Option<(bool, Option<String>)>>>,
+    taken_back: Arc<AtomicBool>,
+}
+
+/// Shows what waits and asks.
+pub(crate) fn ask_person(run: &str, what: &str, shown: String) -> Question {
     let question = match what {
         "plan" => "Approve the plan and exactly this action?".to_owned(),
         _ => format!("Accept the result of run {run}?"),
     };
-    let asked = tokio::task::spawn_blocking(move || {
+    let taken_back = Arc::new(AtomicBool::new(false));
+    // A terminal gives a line at a time, so nothing of a later answer is read ahead.
+    let mut input = BufReader::new(Patient::new(Arc::clone(&taken_back)));
+    let answer = tokio::task::spawn_blocking(move || {
         // Not locked: an interrupt during the question has something to say too.
         let mut terminal = std::io::stderr();
         terminal.write_all(shown.as_bytes())?;
-        let mut input = std::io::stdin().lock();
         let answer = prompt::ask(&question, &mut input, &mut terminal)?;
         Ok(match answer {
             prompt::Answer::Yes => Some((true, None)),
@@ -290,14 +324,62 @@ pub(crate) async fn ask_person(
             prompt::Answer::Open => None,
         })
     });
-    let failed = |why: String| {
-        Error::new(
-            Code::TerminalNeeded,
-            format!("the terminal did not answer: {why}"),
-        )
+    Question { answer, taken_back }
+}
+
+impl Question {
+    /// The answer, unless it is given elsewhere first: `still` says whether the question stands.
+    ///
+    /// # Errors
+    ///
+    /// `TERMINAL_NEEDED` where the terminal fails; what `still` fails with.
+    pub(crate) async fn answer(
+        mut self,
+        mut still: impl AsyncFnMut() -> Result<bool, Error>,
+    ) -> Result<Asked, Error> {
+        let failed = |why: String| {
+            Error::new(
+                Code::TerminalNeeded,
+                format!("the terminal did not answer: {why}"),
+            )
+        };
+        loop {
+            tokio::select! {
+                answered = &mut self.answer => {
+                    let answered = answered.map_err(|error| failed(error.to_string()))?;
+                    let answered = answered.map_err(|error| failed(error.to_string()))?;
+                    return Ok(answered.map_or(Asked::Nothing, Asked::Answer));
+                }
+                () = tokio::time::sleep(STILL) => {}
+            }
+            if !still().await? {
+                self.taken_back.store(true, Ordering::Relaxed);
+                // It gives the terminal back before anything else is shown or asked.
+                drop(self.answer.await);
+                return Ok(Asked::Elsewhere);
+            }
+        }
+    }
+}
+
+/// Waits for the answer to a question about what waits in a run for as long as that waits.
+async fn ask_while(
+    question: Question,
+    desk: &mut Client,
+    run: &str,
+    digest: &str,
+) -> Result<Asked, Error> {
+    let still = async || {
+        let request = Request::Pending {
+            run: run.to_owned(),
+        };
+        match desk.ask(request, View::PROGRAM).await {
+            Ok(pending) => Ok(pending.value.get("digest").and_then(Value::as_str) == Some(digest)),
+            Err(error) if error.code() == Code::StateInvalid => Ok(false),
+            Err(error) => Err(error),
+        }
     };
-    let answered: std::io::Result<_> = asked.await.map_err(|error| failed(error.to_string()))?;
-    answered.map_err(|error| failed(error.to_string()))
+    question.answer(still).await
 }
 
 /// The runs of an item, and what keeps the whole engine from going on.

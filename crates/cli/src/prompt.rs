@@ -2,7 +2,9 @@
 //! Invariant: only a typed `y` or `yes` is a yes; the end of the input and anything else is not, and is asked again or left open.
 //! Called by the verbs `code` and `resume` through `decider`.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How often an answer that is neither yes nor no is asked for again.
 const TRIES: usize = 3;
@@ -22,6 +24,48 @@ pub enum Answer {
 #[must_use]
 pub fn at_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// The terminal's input for as long as a question stands: taken back, it ends.
+pub struct Patient(Arc<AtomicBool>);
+
+/// How long one look at the terminal waits, in milliseconds.
+const LOOK_MS: i64 = 200;
+
+impl Patient {
+    /// The input until `taken_back` is set.
+    #[must_use]
+    pub fn new(taken_back: Arc<AtomicBool>) -> Self {
+        Self(taken_back)
+    }
+
+    /// Whether there is something to read; not once the question was taken back.
+    fn wait(&self) -> std::io::Result<bool> {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let stdin = std::io::stdin();
+        let look = Timespec {
+            tv_sec: 0,
+            tv_nsec: LOOK_MS * 1_000_000,
+        };
+        while !self.0.load(Ordering::Relaxed) {
+            let mut looked = [PollFd::new(&stdin, PollFlags::IN)];
+            match poll(&mut looked, Some(&look)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return Ok(true),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl Read for Patient {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        match self.wait()? {
+            true => std::io::stdin().lock().read(bytes),
+            false => Ok(0),
+        }
+    }
 }
 
 /// Asks a question that is answered by yes or no. The question is text of this program alone.

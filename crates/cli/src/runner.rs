@@ -56,7 +56,10 @@ pub async fn drive(
         };
         match drive.on(request.clone(), &mut signals).await {
             Err(error) if is_gone(&error) => {
-                say("the engine that had the store ended; this terminal goes on with the runs");
+                say(&format!(
+                    "the engine that had the store ended; this terminal goes on with its own runs, {} list has all of them",
+                    program()
+                ));
                 if begun {
                     request = again.clone();
                 }

@@ -2,11 +2,12 @@
 //! Invariant: reading never writes an event; a store is created by `code` alone.
 //! Called by the verbs.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aiws::error::{Code, Error};
-use aiws::id::MissionId;
+use aiws::id::{MissionId, RunId};
 use praxis_artifacts::{ArtifactProvider, FileArtifacts};
 use praxis_journal::{Journal, Options, StoreError};
 use praxis_journal_format::Sealed;
@@ -103,6 +104,8 @@ pub struct Reader {
     owned: bool,
     /// Whether it is open for writing.
     writes: bool,
+    /// The runs that go on in the engine of this process.
+    driven: BTreeSet<RunId>,
 }
 
 /// A run as it was read.
@@ -132,6 +135,7 @@ impl Reader {
             artifacts,
             owned: false,
             writes: false,
+            driven: BTreeSet::new(),
         })
     }
 
@@ -144,6 +148,7 @@ impl Reader {
             artifacts,
             owned: false,
             writes: false,
+            driven: BTreeSet::new(),
         }
     }
 
@@ -165,6 +170,7 @@ impl Reader {
             artifacts,
             owned: false,
             writes: true,
+            driven: BTreeSet::new(),
         })
     }
 
@@ -181,7 +187,21 @@ impl Reader {
             artifacts,
             owned: true,
             writes: true,
+            driven: BTreeSet::new(),
         }
+    }
+
+    /// The same store with the runs that go on in this process's engine.
+    #[must_use]
+    pub fn driving(mut self, runs: BTreeSet<RunId>) -> Self {
+        self.driven = runs;
+        self
+    }
+
+    /// Whether a run goes on in this process's engine.
+    #[must_use]
+    pub fn drives(&self, run: &RunId) -> bool {
+        self.driven.contains(run)
     }
 
     /// Lets go of a store that was opened for reading.

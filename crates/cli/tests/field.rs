@@ -137,3 +137,48 @@ fn spend_survives_a_kill_and_is_the_same_in_every_view() {
     assert_eq!(text(&listed[0], "/spend/spent"), spent);
     assert_eq!(text(&page, "/spend/reserved"), "0");
 }
+
+/// A reader that had enough ends the output, and is no failure of the store.
+#[test]
+fn a_reader_that_had_enough_is_no_failure() {
+    let world = support::finished();
+    for verb in ["export", "log", "attach"] {
+        let mut command = world.praxis();
+        command
+            .arg(verb)
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        drop(child.stdout.take());
+        let done = child.wait_with_output().unwrap();
+        let err = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(0), "{verb}: {err}");
+    }
+}
+
+/// A run that could go on and that no engine has says so, and what to type.
+#[test]
+fn a_run_that_nobody_drives_says_so() {
+    let world = World::new(AGENT);
+    let mut code = world.code(&["--approve-as", "tester"]);
+    let killed = called(code.env("PRAXIS_CRASH_AT", "20:after-commit"));
+    assert_eq!(killed.signal, Some(9), "{}", killed.err);
+    let page = world.json(&["show"]);
+    assert_eq!(page.get("driven").and_then(Value::as_bool), Some(false));
+    assert!(world.verb(&["show"]).out.contains("no engine has it"));
+    let inbox = world.verb(&["inbox"]).out;
+    assert!(inbox.contains(" resume r-"), "{inbox}");
+}
+
+/// Begun again with more corrections, a run has the budget that goes with them; begun again as it was, the old one.
+#[test]
+fn a_run_that_is_begun_again_has_a_budget_for_its_corrections() {
+    let world = held();
+    let first = text(&world.json(&["show"]), "/run").to_owned();
+    for (more, budget) in [(&["--max-corrections", "2"][..], "4"), (&[], "2")] {
+        let args = [&["code", "--from", first.as_str(), "--no-wait"], more].concat();
+        let again = world.verb(&args);
+        assert_eq!(again.exit, Some(3), "{}", again.err);
+        assert_eq!(text(&world.json(&["show"]), "/job/budget"), budget);
+    }
+}

@@ -191,7 +191,7 @@ fn a_terminal_takes_over_from_an_engine_that_was_killed() {
     second.expect("joined the engine of process");
     two.second.there();
     first.signal(Signal::KILL);
-    second.expect("this terminal goes on with the runs");
+    second.expect("this terminal goes on with its own runs");
     two.second.go();
     let (exit, said) = second.end();
     assert_eq!(exit, Some(0), "{said}");
@@ -221,7 +221,7 @@ fn the_engine_stays_for_others_until_it_is_stopped() {
     first.signal(Signal::INT);
     let (exit, said) = first.end();
     assert_eq!(exit, Some(0), "{said}");
-    second.expect("this terminal goes on with the runs");
+    second.expect("this terminal goes on with its own runs");
     two.second.go();
     let (exit, said) = second.end();
     assert_eq!(exit, Some(0), "{said}");

@@ -229,3 +229,20 @@ fn a_result_that_waits_says_where_its_patch_is() {
     );
     assert!(shown.contains(path), "{shown}");
 }
+
+/// A question is taken back once somebody else answered it, and what follows is asked here.
+#[test]
+fn a_question_that_is_answered_elsewhere_is_taken_back() {
+    let world = World::new(AGENT);
+    let mut terminal = Terminal::start(world.code(&[]));
+    terminal.expect("[y/n");
+    let digest = text(&world.json(&["show"]), "/digest").to_owned();
+    let approved = world.verb(&["approve", "r-", "--digest", &digest]);
+    assert_eq!(approved.exit, Some(0), "{}", approved.err);
+    terminal.expect("It was decided elsewhere.");
+    terminal.expect("Accept the result");
+    terminal.type_line("y");
+    let (exit, shown) = terminal.end();
+    assert_eq!(exit, Some(0), "{shown}");
+    assert_eq!(world.stages(), ["plan", "implement"]);
+}

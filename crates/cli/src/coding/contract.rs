@@ -241,6 +241,12 @@ impl Job {
             .min(limits::MAX_CORRECTIONS)
     }
 
+    /// Whether the budget is what follows from the correction bound, so that nobody may have typed it.
+    #[must_use]
+    pub fn has_default_budget(&self) -> bool {
+        self.budget == Dec::from_u64(2 + self.max_corrections.0)
+    }
+
     /// The user's repository.
     #[must_use]
     pub fn repository(&self) -> PathBuf {
@@ -386,10 +392,19 @@ fn check_names(names: &[String]) -> Result<(), Error> {
     {
         None => Ok(()),
         Some(name) => {
+            // What follows a sign of equality may be the secret itself.
+            let (name, value) = name
+                .split_once('=')
+                .map_or((name.as_str(), false), |(name, _)| (name, true));
             let name = crate::render::escape::line(name);
-            let message = format!(
-                "--env: expected the name of a variable, not one of Praxis's own, found {name}"
-            );
+            let message = match value {
+                true => format!(
+                    "--env {name}=...: expected the name alone; the value is what it is set to: --env {name}"
+                ),
+                false => format!(
+                    "--env: expected the name of a variable, not one of Praxis's own, found {name}"
+                ),
+            };
             Err(Error::new(Code::Usage, message))
         }
     }

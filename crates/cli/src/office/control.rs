@@ -132,6 +132,14 @@ impl Office {
         let (subject, hold) = blocking(move || reader.find_hold(&name)).await?;
         let state = self.session.state(&subject).await?;
         let run = self.live(&subject, &state)?;
+        if !hold.allowed_decisions.contains(&HoldDecision::Recheck) {
+            let message = format!(
+                "expected a hold that a recheck may lift, found {}, which only the end of the run ends; {praxis} cancel {run}, or begin again: {praxis} code --from {run} --help",
+                hold.reason.name(),
+                praxis = program()
+            );
+            return Err(Error::new(Code::HoldState, message));
+        }
         let person = self
             .controls("recheck", &run, reason.as_deref(), peer)
             .await?;

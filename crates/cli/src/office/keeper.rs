@@ -121,6 +121,11 @@ impl Keeper {
         self.all().get(run).cloned()
     }
 
+    /// The runs that go on here.
+    pub(super) fn runs(&self) -> std::collections::BTreeSet<RunId> {
+        self.all().keys().cloned().collect()
+    }
+
     /// The runs that have not ended and that somebody at another terminal follows.
     pub(super) fn followed(&self) -> Vec<String> {
         let all = self.all();
@@ -391,5 +396,6 @@ impl Keeper {
             self.session.host.journal().clone(),
             Arc::clone(&self.session.artifacts),
         )
+        .driving(self.runs())
     }
 }

@@ -188,6 +188,7 @@ impl Office {
             self.session.host.journal().clone(),
             Arc::clone(&self.session.artifacts),
         )
+        .driving(self.keeper.runs())
     }
 
     /// What made the engine stop by itself, once something did.

@@ -27,6 +27,8 @@ pub enum Kind {
     Lift,
     /// To make way for a branch.
     Publish,
+    /// To go on with what no engine has.
+    Resume,
 }
 
 impl Kind {
@@ -39,6 +41,7 @@ impl Kind {
             Self::Settle => "SETTLE",
             Self::Lift => "LIFT",
             Self::Publish => "PUBLISH",
+            Self::Resume => "RESUME",
         }
     }
 
@@ -49,6 +52,7 @@ impl Kind {
             Self::Settle => "settle what is unknown",
             Self::Lift => "lift a hold, or cancel",
             Self::Publish => "bring the result to its branch",
+            Self::Resume => "go on with a run that no engine has",
         }
     }
 }
@@ -113,6 +117,10 @@ fn of_page(page: &Page) -> Vec<Item> {
         Standing::Accepted if page.branch.is_none() => {
             let resume = vec![commands::on_run("resume", run)];
             items.push(item(Kind::Publish, page.since_ms, None, resume));
+        }
+        Standing::Going if page.is_left() => {
+            let resume = vec![commands::on_run("resume", run)];
+            items.push(item(Kind::Resume, page.since_ms, None, resume));
         }
         _ => {}
     }

@@ -71,6 +71,7 @@ pub fn page(page: &Page) -> Value {
         "uncertain": uncertain,
         "accepted": page.accepted.as_ref().map(|[plan, patch]| object! { "plan": plan.as_str(), "patch": patch.as_str() }),
         "branch": page.branch.clone(),
+        "driven": page.driven,
         "digest": page.decides_on.clone(),
         "toRead": page.to_read.as_ref().map(|(what, path)| object! { "what": *what, "path": path.as_str() }),
         "failingStep": page.failing.as_ref().map(|(node, lines)| object! { "node": node.as_str(), "lines": lines.clone() }),

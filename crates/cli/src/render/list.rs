@@ -38,7 +38,7 @@ impl Columns {
         };
         let mut columns = Self {
             run: widest(&|page| page.run.clone(), 3).min(16),
-            standing: widest(&|page| word(page.standing).to_owned(), 8),
+            standing: widest(&|page| word_of(page).to_owned(), 8),
             age: 6,
             spend: widest(&spend, 5).min(14),
             waits: widest(&waits, 0).min(36),
@@ -93,7 +93,7 @@ pub fn text(pages: &[Page], style: Style, now_ms: u64) -> String {
     for page in newest_first(pages) {
         let cells = [
             page.run.clone(),
-            word(page.standing).to_owned(),
+            word_of(page).to_owned(),
             age(now_ms.saturating_sub(page.started_ms)),
             spend(page),
             waits(page),
@@ -163,6 +163,15 @@ pub fn word(standing: Standing) -> &'static str {
         Standing::NeedsApproval | Standing::NeedsAcceptance => "waits",
         Standing::Going => "running",
         other => other.word(),
+    }
+}
+
+/// The standing of a page in one word.
+#[must_use]
+pub fn word_of(page: &Page) -> &'static str {
+    match page.is_left() {
+        true => "left",
+        false => word(page.standing),
     }
 }
 

@@ -25,7 +25,7 @@ pub fn frame(page: &Page, style: Style, now_ms: u64) -> String {
     if !page.spend.reserved.is_zero() {
         spend.push_str(&format!(" ({} reserved)", page.spend.reserved));
     }
-    let word = super::list::word(page.standing);
+    let word = super::list::word_of(page);
     let run = style.paint(Tone::Strong, &format!("run {}", page.run));
     let word = style.paint(tone(page.standing), word);
     let mut text = format!("{run}  {word}  {elapsed}  {spend}");

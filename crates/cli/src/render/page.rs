@@ -58,6 +58,8 @@ pub struct Page {
     pub failing: Option<(String, Vec<String>)>,
     /// What a person has to decide on, `plan` or `patch`, and the file that has it, where it waits for that.
     pub to_read: Option<(&'static str, String)>,
+    /// Whether an engine has the run now; where none has, what could go on stands still.
+    pub driven: bool,
     /// What a decision that waits is about: the action's fingerprint, or the patch's digest.
     pub decides_on: Option<String>,
     /// What to type next.
@@ -229,6 +231,21 @@ pub fn short(id: &str) -> String {
 }
 
 impl Page {
+    /// Where the run stands, in a few words for people.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self.is_left() {
+            true => "left: no engine has it, resume goes on",
+            false => self.standing.word(),
+        }
+    }
+
+    /// Whether it could go on and no engine has it.
+    #[must_use]
+    pub fn is_left(&self) -> bool {
+        self.standing == Standing::Going && !self.driven
+    }
+
     /// The page of a run. `published` says that an accepted result has its branch.
     #[must_use]
     pub fn of(
@@ -288,6 +305,7 @@ impl Page {
             deadline_ms: state.contract.deadline_ms.to_u64().unwrap_or(u64::MAX),
             failing: None,
             to_read: None,
+            driven: true,
             decides_on: decides_on(state, job, now_ms),
             next: Vec::new(),
         };

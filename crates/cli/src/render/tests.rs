@@ -81,6 +81,7 @@ fn page(run: &str, standing: Standing, started_ms: u64, rows: Vec<Row>) -> Page 
         deadline_ms: started_ms + 30 * 86_400_000,
         failing: None,
         to_read: None,
+        driven: true,
         decides_on: None,
         next: Vec::new(),
     }

@@ -21,13 +21,13 @@ pub fn page(page: &Page, style: Style) -> String {
     let mut text = String::new();
     let head = format!("run {}", page.run);
     let room = style.width.saturating_sub(super::escape::width(&head) + 2);
-    let between = match super::escape::width(page.standing.word()) > room {
+    let between = match super::escape::width(page.word()) > room {
         true => "\n",
         false => "  ",
     };
     let _ = write!(text, "{}{between}", style.paint(Tone::Strong, &head));
     let room = if between == "\n" { style.width } else { room };
-    for line in wrap(page.standing.word(), room) {
+    for line in wrap(page.word(), room) {
         let _ = writeln!(text, "{}", style.paint(tone(page.standing), &line));
     }
     facts(&mut text, page, style);

@@ -40,11 +40,31 @@ impl Reader {
             let attempt = run.state.attempts.get(uncertain.attempt.as_str());
             uncertain.why = attempt.and_then(|attempt| self.why(attempt));
         }
+        page.driven = self.drives(&run.job.run_id);
+        for hold in &mut page.holds {
+            if let Some(reason) = self.reason_of_hold(run, &hold.id) {
+                hold.sentence
+                    .push_str(&format!(": {}", escape::line(&reason)));
+            }
+        }
         page.to_read = self.to_read(run, page.standing, now_ms);
         if let (Some(cause), Some(reason)) = (&mut page.cause, self.denial(run)) {
             cause.push_str(&format!(": {}", escape::line(&reason)));
         }
         page
+    }
+
+    /// Why a person placed a hold, in that person's words.
+    fn reason_of_hold(&self, run: &Run, id: &str) -> Option<String> {
+        let placed = run
+            .events
+            .iter()
+            .find(|sealed| match &sealed.event.command {
+                Body::PlaceHold(body) => body.hold.hold_id.as_str() == id,
+                _ => false,
+            })?;
+        let record = self.decision(placed)?;
+        record.get("reason")?.as_str().map(str::to_owned)
     }
 
     /// Why a person said no, in that person's words.

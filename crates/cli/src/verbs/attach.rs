@@ -2,7 +2,6 @@
 //! Invariant: reads files alone; whoever leaves changes nothing.
 //! Called by `verbs::run`; what to follow is asked of the store.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -91,10 +90,7 @@ fn pass_on(store: &Path, path: &Path, at: u64) -> Result<u64, Error> {
         passed += whole.len() as u64;
         let text = escape::block(&String::from_utf8_lossy(whole));
         // A reader that went away has nothing left to follow for.
-        std::io::stdout()
-            .lock()
-            .write_all(text.as_bytes())
-            .map_err(|error| crate::coding::workspace::io(path, &error))?;
+        super::pass(text.as_bytes())?;
     }
 }
 
@@ -111,8 +107,8 @@ pub fn answer(reader: &Reader, named: Option<&str>, view: View) -> Result<Answer
         "transcript",
         object! {
             "run": page.run.as_str(),
-            "standing": page.standing.word(),
-            "moves": page.standing == crate::render::page::Standing::Going && reader.is_owned(),
+            "standing": page.word(),
+            "moves": page.standing == crate::render::page::Standing::Going && page.driven,
             "step": newest.as_ref().map(|(step, _)| step.as_str()),
             "path": newest.as_ref().map(|(_, path)| path.display().to_string()),
         },

@@ -102,6 +102,7 @@ fn choices(args: Args, earlier: Option<Earlier>) -> Result<Choices, Error> {
         );
         Error::new(Code::Usage, message)
     };
+    let corrections_given = args.max_corrections.is_some();
     let old = earlier.as_ref().map(|earlier| &earlier.job);
     let typed = |typed: Option<String>, old: Option<&String>, option: &str| {
         typed
@@ -125,7 +126,11 @@ fn choices(args: Args, earlier: Option<Earlier>) -> Result<Choices, Error> {
         budget: args
             .budget
             .map(Dec::from_u64)
-            .or_else(|| old.map(|job| job.budget)),
+            // A budget that only followed from the old bound on corrections follows from the new one.
+            .or_else(|| {
+                old.filter(|job| !(corrections_given && job.has_default_budget()))
+                    .map(|job| job.budget)
+            }),
         timeout_seconds: args
             .timeout
             .or_else(|| old.map(|job| job.timeout_seconds.0))

@@ -9,7 +9,7 @@ use super::{Call, ask, block_on};
 use crate::answer::View;
 use crate::args::{Approve, Deny};
 use crate::exit::Exit;
-use crate::follow::ask_person;
+use crate::follow::{Asked, ask_person};
 use crate::prompt::at_terminal;
 use crate::render::program;
 use crate::render::style::Style;
@@ -41,6 +41,11 @@ pub fn approve(call: &Call, args: &Approve) -> Result<Exit, Error> {
         return ask(call, decide(digest.clone(), true, Given::ByVerb, None));
     }
     if call.json || !at_terminal() {
+        // A run that is not there, or waits for nothing, is said first.
+        let pending = Request::Pending {
+            run: args.run.clone(),
+        };
+        block_on(seat::ask(&call.store, pending, View::PROGRAM))?;
         let message = format!(
             "expected a terminal to show run {run} at, found none; go to one, or name what you saw: {praxis} approve {run} --digest SHA256",
             run = crate::render::escape::line(&args.run),
@@ -59,7 +64,12 @@ pub fn approve(call: &Call, args: &Approve) -> Result<Exit, Error> {
     let (run, what) = (said("run"), said("what"));
     let (run, what) = (run.unwrap_or_default(), what.unwrap_or_default());
     let digest = said("digest").unwrap_or_default().to_owned();
-    let Some((yes, reason)) = block_on(ask_person(run, what, pending.text.clone()))? else {
+    let asked = block_on(async {
+        ask_person(run, what, pending.text.clone())
+            .answer(async || Ok(true))
+            .await
+    })?;
+    let Asked::Answer((yes, reason)) = asked else {
         crate::render::say("Nothing is decided.");
         return Ok(Exit::Waits);
     };
@@ -84,15 +94,26 @@ pub fn deny(call: &Call, args: &Deny) -> Result<Exit, Error> {
     let pending = Request::Pending {
         run: args.run.clone(),
     };
-    let pending = block_on(seat::ask(&call.store, pending, View::PROGRAM))?;
+    let terminal = !call.json && at_terminal();
+    let view = View {
+        style: terminal.then(|| Style::of(&std::io::stderr())),
+    };
+    let pending = block_on(seat::ask(&call.store, pending, view))?;
     let digest = pending.value.get("digest").and_then(Value::as_str);
+    if terminal {
+        crate::render::say(&pending.text);
+    }
+    let question = "Say no to it? The run ends as rejected.";
+    let Some(way) = super::confirmed(call, question)? else {
+        return Ok(Exit::Waits);
+    };
     ask(
         call,
         Request::Decide(Decide {
             run: args.run.clone(),
             digest: digest.unwrap_or_default().to_owned(),
             yes: false,
-            way: Given::ByVerb,
+            way,
             name: args.actor.clone(),
             reason: Some(args.reason.clone()),
         }),

@@ -177,6 +177,9 @@ fn write<W: Write>(journal: &Journal, file: &Path, inner: W) -> Result<(u64, W),
     let mut out = Out { inner, error: None };
     match (journal.export(&mut out), out.error) {
         (Ok(trailer), _) => Ok((trailer.count.0, out.inner)),
+        (Err(_), Some(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            Err(failed(file, &error).with("readerGone", true))
+        }
         (Err(_), Some(error)) => Err(failed(file, &error)),
         (Err(error), None) => Err(Error::new(error.code(), error.to_string())),
     }

@@ -77,7 +77,7 @@ pub fn run(cli: Cli) -> Result<Exit, Error> {
         Verb::Unknown(args) => ask(&call, Request::Unknown { run: args.run }),
         Verb::Diff(args) => ask(&call, Request::Diff { run: args.run }),
         Verb::Report(args) => ask(&call, Request::Report { run: args.run }),
-        Verb::Attach(args) => attach::run(&call, &args),
+        Verb::Attach(args) => had_enough(attach::run(&call, &args)),
         Verb::Approve(args) => decide::approve(&call, &args),
         Verb::Deny(args) => decide::deny(&call, &args),
         Verb::Recheck(args) => {
@@ -99,7 +99,7 @@ pub fn run(cli: Cli) -> Result<Exit, Error> {
         Verb::Outbox(args) => outbox::run(&call, &args),
         Verb::Reconcile(args) => reconcile::run(&call, &args),
         Verb::Verify(_) => verify::run(&call),
-        Verb::Export(args) => export::run(&call, &args),
+        Verb::Export(args) => had_enough(export::run(&call, &args)),
         Verb::Explain(args) => explain::run(&args, call.json),
         Verb::Doctor(_) => doctor::run(&call),
         Verb::Backup(args) => backup::run(&call, &args),
@@ -113,6 +113,14 @@ pub fn run(cli: Cli) -> Result<Exit, Error> {
         }
         Verb::Completions(args) => completions::run(&args),
         Verb::Man(args) => man::run(&args, call.json),
+    }
+}
+
+/// A reader that had enough is no failure.
+fn had_enough(done: Result<Exit, Error>) -> Result<Exit, Error> {
+    match done {
+        Err(error) if is_reader_gone(&error) => Ok(Exit::Done),
+        done => done,
     }
 }
 
@@ -164,6 +172,26 @@ pub fn say_error(error: &Error, json: bool) {
     }
     let style = Style::unbroken(&std::io::stderr());
     crate::render::say(crate::render::error::text(error, style).trim_end());
+}
+
+/// Writes bytes to the standard output as they are.
+///
+/// # Errors
+///
+/// `EXPORT_FAILED` when they cannot be written, also where the reader went away: what follows has nobody to go to.
+fn pass(bytes: &[u8]) -> Result<(), Error> {
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(bytes).and_then(|()| out.flush());
+    written.map_err(|error| {
+        let gone = error.kind() == std::io::ErrorKind::BrokenPipe;
+        let message = format!("the standard output cannot be written: {error}");
+        Error::new(Code::ExportFailed, message).with("readerGone", gone)
+    })
+}
+
+/// Whether an output ended because its reader had enough.
+fn is_reader_gone(error: &Error) -> bool {
+    error.details.get("readerGone").and_then(Value::as_bool) == Some(true)
 }
 
 /// Writes a line to the standard output.
