@@ -288,10 +288,13 @@ impl Following<'_> {
     }
 }
 
+/// A yes or a no, and why, where that was said.
+pub(crate) type Reply = (bool, Option<String>);
+
 /// What came of asking a person.
 pub(crate) enum Asked {
     /// A yes or a no, with a reason.
-    Answer((bool, Option<String>)),
+    Answer(Reply),
     /// Nothing that counts.
     Nothing,
     /// The question was taken back: it was answered elsewhere.
@@ -300,7 +303,7 @@ pub(crate) enum Asked {
 
 /// A question that is put to the person at the terminal.
 pub(crate) struct Question {
-    answer: tokio::task::JoinHandle<std::io::Result<Option<(bool, Option<String>)>>>,
+    answer: tokio::task::JoinHandle<std::io::Result<Option<Reply>>>,
     taken_back: Arc<AtomicBool>,
 }
 

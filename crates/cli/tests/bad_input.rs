@@ -384,6 +384,8 @@ fn resume_without_a_variable_of_the_run_writes_nothing() {
 fn explain_knows_what_pages_print() {
     let world = World::new(AGENT);
     let words = [
+        ("OPERATOR", "3"),
+        ("CANCELED", "4"),
         ("ATTEMPT_LIMIT", "3"),
         ("COST_LIMIT", "3"),
         ("TIME_LIMIT", "3"),

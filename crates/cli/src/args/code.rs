@@ -24,8 +24,8 @@ A repository may carry praxis.toml with agent, check, max_corrections, budget, t
 notify; what is typed wins.
 
 Examples:
-  praxis code --repo . --task \"make the failing test pass\" --agent \"sh agent.sh\" --check \"cargo test\"
-  praxis code --repo ~/app --task \"fix #12\" --agent \"my-agent --yes\" --check \"make test\" \\
+  praxis code --repo . --task \"fix it\" --agent \"my-agent\" --check \"make test\"
+  praxis code --repo . --task \"fix #12\" --agent my-agent --check \"make test\" \\
       --env MY_AGENT_KEY --max-corrections 3 --approve-as alice")]
 pub struct Code {
     /// The git repository: its top directory, with no uncommitted changes

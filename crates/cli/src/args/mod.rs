@@ -26,7 +26,7 @@ Exit codes:
   3  waits for a person
 
 Example:
-  praxis code --repo . --task \"make the failing test pass\" --agent \"sh agent.sh\" --check \"cargo test\"";
+  praxis code --repo . --task \"fix it\" --agent \"my-agent\" --check \"make test\"";
 
 /// Governed work of agents that survives crashes.
 #[derive(Debug, Parser)]
@@ -112,6 +112,19 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    /// Wrapped, an example is another command.
+    #[test]
+    fn no_example_is_wrapped_at_80_columns() {
+        let mut all = vec![Cli::command()];
+        all.extend(Cli::command().get_subcommands().cloned());
+        for command in all {
+            let help = command.get_after_help().map(ToString::to_string);
+            for line in help.unwrap_or_default().lines() {
+                assert!(line.len() <= 79 || !line.starts_with("  praxis "), "{line}");
+            }
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ also after a crash. A name that is new begins with the first event.
 
 Examples:
   praxis outbox --consumer me
-  praxis outbox --consumer chat --follow --exec \"curl -fsS --json @- https://chat.example/hook\"")]
+  praxis outbox --consumer chat --follow --exec \"curl --json @- localhost:8080\"")]
 pub struct Outbox {
     /// The name under which is remembered what was acknowledged
     #[arg(long, value_name = "NAME")]

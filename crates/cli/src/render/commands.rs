@@ -28,10 +28,23 @@ pub fn deny(run: &str) -> String {
 /// What a person may type about an open hold, by what it allows.
 #[must_use]
 pub fn on_hold(run: &str, id: &str, reason: HoldReason, allowed: &[HoldDecision]) -> Vec<String> {
+    // No recheck gives more of what is used up; another run may have it.
+    let more = match reason {
+        HoldReason::AttemptLimit => Some("--max-corrections 4"),
+        HoldReason::CostLimit => Some("--budget 10"),
+        HoldReason::TimeLimit => Some(""),
+        _ => None,
+    };
+    let again = more.map(|more| format!("{} code --from {run} {more}", program()));
+    let useless = again.is_some();
+    let again = again.map(|command| command.trim_end().to_owned());
     let command = |decision: &HoldDecision| match (decision, reason) {
         (HoldDecision::Recheck, HoldReason::Operator) => on_run("continue", run),
         (HoldDecision::Recheck, _) => format!("{} recheck {}", program(), short(id)),
         (HoldDecision::Cancel, _) => on_run("cancel", run),
     };
-    allowed.iter().map(command).collect()
+    let allowed = allowed
+        .iter()
+        .filter(|decision| !(useless && **decision == HoldDecision::Recheck));
+    again.into_iter().chain(allowed.map(command)).collect()
 }

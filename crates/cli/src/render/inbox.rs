@@ -50,7 +50,7 @@ impl Kind {
             Self::Approve => "approve the plan",
             Self::Accept => "accept the result",
             Self::Settle => "settle what is unknown",
-            Self::Lift => "lift a hold, or cancel",
+            Self::Lift => "a hold stands: lift it, begin again, or cancel",
             Self::Publish => "bring the result to its branch",
             Self::Resume => "go on with a run that no engine has",
         }

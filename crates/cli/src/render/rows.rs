@@ -236,7 +236,7 @@ fn row(state: &RunState, history: &History, id: &NodeId, now_ms: u64) -> Row {
         depth,
         attempts: attempts.len(),
         spent,
-        elapsed_ms: elapsed(time, word, now_ms).filter(|_| !attempts.is_empty()),
+        elapsed_ms: elapsed(time, word, state, now_ms).filter(|_| !attempts.is_empty()),
         time,
         note: note(state, history, id, stage),
         waits: waits(state, id, status, word),
@@ -300,8 +300,18 @@ fn bound_ms(state: &RunState, attempt: &Attempt) -> Option<u64> {
 }
 
 /// From admission to boundary, or to now while it runs.
-fn elapsed((start, end): (Option<u64>, Option<u64>), word: &str, now_ms: u64) -> Option<u64> {
-    let end = end.or_else(|| (word == "running").then_some(now_ms))?;
+fn elapsed(
+    (start, end): (Option<u64>, Option<u64>),
+    word: &str,
+    state: &RunState,
+    now_ms: u64,
+) -> Option<u64> {
+    let so_far = match word {
+        "running" => Some(now_ms),
+        "stopped" => Some(state.last_ms),
+        _ => None,
+    };
+    let end = end.or(so_far)?;
     Some(end.saturating_sub(start?))
 }
 
@@ -329,9 +339,12 @@ fn word(
         NodeStatus::Active if matches!(Stage::of(id), Some(Stage::Approve | Stage::Accept)) => {
             match state.lifecycle {
                 Lifecycle::Rejected => ("denied", true),
+                other if other.is_terminal() => ("", false),
                 _ => ("waits", false),
             }
         }
+        // Nothing of a run that has ended runs.
+        NodeStatus::Active if state.lifecycle.is_terminal() => ("stopped", true),
         NodeStatus::Active => ("running", false),
         NodeStatus::Completed if is_check && passed => ("passed", false),
         NodeStatus::Completed if is_check => ("failed", true),

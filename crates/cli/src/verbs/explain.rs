@@ -49,7 +49,7 @@ const fn cause(name: &'static str, sentence: &'static str, remedy: &'static str)
     }
 }
 
-/// The holds and causes. No verb lifts a hold, so each of them says what another run needs.
+/// The holds and causes. What is used up no verb gives back, so those say what another run needs.
 const WORDS: &[Word] = &[
     hold(
         "ATTEMPT_LIMIT",
@@ -77,9 +77,19 @@ const WORDS: &[Word] = &[
         "look with praxis log at what happened, and start another run",
     ),
     hold(
+        "OPERATOR",
+        "A person paused the run; what ran then ended by itself, and nothing new starts.",
+        "praxis continue RUN lets it go on",
+    ),
+    hold(
         "UNCERTAIN_EFFECT",
         "Nobody knows what a run of the agent did.",
         "praxis unknown shows it and how to settle it",
+    ),
+    cause(
+        "CANCELED",
+        "A person canceled the run; what its agent was doing then was stopped and recorded.",
+        "praxis code --from RUN begins it again",
     ),
     cause(
         "PLAN_FAILED",

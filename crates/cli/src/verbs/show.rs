@@ -91,8 +91,11 @@ fn failing_step(reader: &Reader, run: &Run, page: &Page) -> Option<(String, Vec<
     if page.standing == Standing::Accepted {
         return None;
     }
-    let bad = |row: &&crate::render::rows::Row| row.bad && row.status != NodeStatus::Active;
-    let row = page.rows.iter().rev().find(bad)?;
+    let ended = |row: &&crate::render::rows::Row| {
+        (row.bad || row.word == "passed") && row.status != NodeStatus::Active && !row.plumbing
+    };
+    // Where the last check passed, what went wrong before it is over.
+    let row = page.rows.iter().rev().find(ended).filter(|row| row.bad)?;
     let manifest = manifest_of(&run.state, &row.id)?;
     let output = named(&manifest.artifacts, CHECK_FILE)
         .or_else(|| named(&manifest.artifacts, TRANSCRIPT_FILE))?;
