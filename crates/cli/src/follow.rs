@@ -89,7 +89,7 @@ struct Following<'a> {
     live: &'a mut Live,
     /// Somebody at the terminal left a question open; it is not put again by itself.
     left_open: bool,
-    /// The runs of which it was said that nobody can be asked here.
+    /// What was said once: that nobody can be asked about a run here, that it is paused.
     unasked: BTreeSet<String>,
     /// Somebody was asked, and what came meanwhile is old.
     asked: bool,
@@ -188,7 +188,16 @@ impl Following<'_> {
         if !matches!(run.standing.as_str(), "NEEDS_APPROVAL" | "NEEDS_ACCEPTANCE") {
             decided.remove(&run.run);
             // Who paused it may let it go on, from another terminal.
-            return Ok(!run.resting || run.paused && !self.asking.no_wait);
+            let waits = run.paused && !self.asking.no_wait;
+            if waits && self.unasked.insert(format!("{} paused", run.run)) {
+                self.live.leave();
+                say(&format!(
+                    "run {run} is paused: {praxis} continue {run} lets it go on here, Ctrl-C leaves",
+                    run = run.run,
+                    praxis = program()
+                ));
+            }
+            return Ok(!run.resting || waits);
         }
         if decided.get(&run.run) == Some(&run.standing) {
             return Ok(true);
