@@ -297,7 +297,7 @@ fn a_killed_engine_is_noticed_by_everybody_who_waits() {
     client.line().unwrap();
     waiting.served.kill();
     while client.line().is_some() {}
-    until(&mut waiting.said, "this terminal goes on with the runs");
+    until(&mut waiting.said, "this terminal goes on with its own runs");
     until(&mut waiting.said, "waits for a person");
     let page = called(praxis(&waiting.served.store).args(["show", "--json"]));
     assert!(
