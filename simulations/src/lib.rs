@@ -5,5 +5,7 @@
 
 pub mod crash;
 pub mod disk;
+pub mod fault;
+pub mod invariant;
 pub mod scenario;
 pub mod script;
