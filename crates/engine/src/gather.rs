@@ -5,28 +5,27 @@
 
 mod material;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aiws::decimal::Dec;
 use aiws::digest::Digest;
 use aiws::error::{Code, Error, Stage};
-use aiws::id::{GrantId, Id};
+use aiws::id::Id;
 use aiws::record::Ref;
 use aiws::token::ClaimToken;
 use praxis_model::command::{Body, Command};
 use praxis_model::facts::Facts;
 use praxis_model::mission::MissionState;
-use praxis_model::register::{RegisterKey, RegisterKind, RegisterRead};
 use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
-use praxis_model::{draft, table};
+use praxis_model::{draft, needs};
 
 use crate::capability::{CLASS_LOST_READ_RULE, Capability};
 use crate::core::Core;
 use crate::message::{Request, What};
 use crate::ports::{Ask, Authorization, Draft};
-use material::{artifacts_of, materials};
+use material::materials;
 
 /// Verified copies of material, by digest.
 pub(crate) type Copies = BTreeMap<Digest, Arc<[u8]>>;
@@ -69,13 +68,17 @@ pub(crate) async fn run(
             .as_ref()
             .map(|rule| rule.decision_ref.clone());
     }
-    facts.registers = grant_reads(core, state, &command.body, &facts);
+    facts.registers = needs::registers(state, &command.body, &facts)
+        .into_iter()
+        .map(|key| core.register(key))
+        .collect();
     if let What::Intent { intent, .. } = &request.what {
         command.body = draft::command(state, intent, &facts)?;
     }
     let mut bytes = BTreeMap::new();
     if is_current(state, &command) {
-        bytes = materials(core, artifacts_of(state, &command.body), &mut facts).await?;
+        let artifacts = needs::artifacts(state, &command.body);
+        bytes = materials(core, artifacts, &mut facts).await?;
     }
     let token = claim_token(core, state, &command.body, request)?;
     facts.claim_fingerprint = token.as_ref().map(ClaimToken::fingerprint);
@@ -228,61 +231,6 @@ fn draft_of(what: &What) -> Option<&Draft> {
     match what {
         What::Strict(_) => None,
         What::Intent { draft, .. } => draft.as_ref(),
-    }
-}
-
-/// Registers that the command's row says it reads, as published.
-fn grant_reads(core: &Core, state: &RunState, body: &Body, facts: &Facts) -> Vec<RegisterRead> {
-    let mut reads = Vec::new();
-    for kind in table::row(body.kind()).reads {
-        let keys: BTreeSet<Id> = match kind {
-            RegisterKind::Grant => grants_of(state, body, facts)
-                .iter()
-                .map(GrantId::as_id)
-                .collect(),
-            RegisterKind::Contract => BTreeSet::from([state.subject.mission_id.as_id()]),
-            RegisterKind::RunAdmission | RegisterKind::RunOutcome => state
-                .subject
-                .run_id
-                .iter()
-                .map(aiws::id::RunId::as_id)
-                .collect(),
-        };
-        let mission_id = &state.subject.mission_id;
-        reads.extend(keys.into_iter().map(|key| {
-            core.register(RegisterKey {
-                mission_id: mission_id.clone(),
-                kind: *kind,
-                key,
-            })
-        }));
-    }
-    reads
-}
-
-/// The grants that a launching command rests on.
-fn grants_of(state: &RunState, body: &Body, facts: &Facts) -> BTreeSet<GrantId> {
-    let of_operation = |id| {
-        state
-            .operations
-            .get(id)
-            .map(|operation| operation.grant_id.clone())
-    };
-    match body {
-        Body::AdmitConsumer(body) => {
-            let admitted = body
-                .consumption
-                .admission_ref
-                .as_ref()
-                .and_then(|key| facts.admissions.get(key));
-            admitted
-                .map(|proposal| proposal.grant_id.clone())
-                .into_iter()
-                .collect()
-        }
-        Body::Dispatch(body) => of_operation(&body.operation_id).into_iter().collect(),
-        Body::Retry(body) => of_operation(&body.operation_id).into_iter().collect(),
-        _ => BTreeSet::new(),
     }
 }
 

@@ -16,6 +16,7 @@ pub mod graph;
 pub mod guard;
 pub mod limits;
 pub mod mission;
+pub mod needs;
 pub mod plan;
 pub mod register;
 pub mod report;

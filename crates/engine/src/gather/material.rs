@@ -8,63 +8,14 @@ use std::sync::Arc;
 
 use aiws::decimal::U64;
 use aiws::error::{Code, Error};
-use aiws::id::ActivationId;
 use aiws::record::Artifact;
 use praxis_artifacts::{ArtifactError, read_verified};
-use praxis_model::command::Body;
 use praxis_model::facts::{Facts, MaterialError, VerifiedMaterial};
-use praxis_model::run::RunState;
 
 use super::Copies;
 use crate::core::Core;
 use crate::error::actor_lost;
 use crate::limits::INPUT_BYTES;
-
-/// The artifacts that the command vouches for: at boundary, receipt, admission, dispatch and retry (ART-7).
-pub(super) fn artifacts_of(state: &RunState, body: &Body) -> Vec<Artifact> {
-    let of_handoff = |id| {
-        state
-            .manifests
-            .get(id)
-            .map(|committed| committed.manifest.artifacts.clone())
-            .unwrap_or_default()
-    };
-    let of_activation = |id: &ActivationId| -> Vec<Artifact> {
-        let inputs = state
-            .consumptions
-            .get(id)
-            .map(|consumption| consumption.inputs.as_slice())
-            .unwrap_or_default();
-        inputs
-            .iter()
-            .flat_map(|input| of_handoff(&input.handoff.handoff_id))
-            .collect()
-    };
-    let of_operation = |id| {
-        let activation = state
-            .operations
-            .get(id)
-            .and_then(|operation| operation.activation_id.as_ref());
-        activation.map(&of_activation).unwrap_or_default()
-    };
-    match body {
-        Body::CommitBoundary(body) => body.manifest.artifacts.clone(),
-        Body::AcknowledgeDelivery(body) => state
-            .deliveries
-            .get(&body.delivery_id)
-            .map(|delivery| of_handoff(&delivery.record.handoff.handoff_id))
-            .unwrap_or_default(),
-        Body::AdmitConsumer(body) => body
-            .consumption
-            .inputs
-            .iter()
-            .flat_map(|input| of_handoff(&input.handoff.handoff_id))
-            .collect(),
-        Body::Dispatch(body) => of_operation(&body.operation_id),
-        Body::Retry(body) => of_operation(&body.operation_id),
-        _ => Vec::new(),
-    }
-}
 
 /// Reads and verifies material on a thread that may block, and records what was found (CRD-5, ART-6).
 pub(super) async fn materials(
