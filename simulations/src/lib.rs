@@ -8,6 +8,7 @@ pub mod crash;
 pub mod disk;
 pub mod fault;
 pub mod invariant;
+pub mod oracle;
 pub mod rng;
 pub mod scenario;
 pub mod script;
