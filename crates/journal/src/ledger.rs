@@ -70,8 +70,9 @@ impl Ledger {
         let mut rest = batch;
         while !rest.is_empty() {
             let (group, tail) = rest.split_at(group_len(rest, self.batch_max));
+            let before = self.view.sequence();
             let answered = catch_unwind(AssertUnwindSafe(|| self.commit_group(group, now_ms)));
-            answers.extend(answered.unwrap_or_else(|_| self.after_panic(group)));
+            answers.extend(answered.unwrap_or_else(|_| self.after_panic(group, before)));
             rest = tail;
         }
         answers

@@ -46,8 +46,9 @@ impl Ledger {
         }
     }
 
-    /// After a panic of the writer: what is in the log is folded, what is not was not stored (T-54).
-    pub(super) fn after_panic(&mut self, group: &[Append]) -> Vec<AppendResult> {
+    /// After a panic of the writer: what is in the log is folded, what is not was not stored (T-54). `before` is where the
+    /// log ended when the commit began: a panic behind the commit, while the segment is rolled over, finds the view moved.
+    pub(super) fn after_panic(&mut self, group: &[Append], before: u64) -> Vec<AppendResult> {
         let doubt = |sealed: Option<&Sealed>, what: String| match sealed {
             Some(sealed) => StoreError::InDoubt {
                 hash: sealed.hash,
@@ -55,7 +56,6 @@ impl Ledger {
             },
             None => StoreError::Io { what },
         };
-        let before = self.view.sequence();
         let mut view = View::clone(&self.view);
         let caught_up = self
             .log
@@ -92,7 +92,7 @@ impl Ledger {
     /// After a panic of the writer outside a commit: the log is opened again and folded, as after a storage error; the
     /// store takes appends again, or is read-only and says why.
     pub(crate) fn recover(&mut self) {
-        self.after_panic(&[]);
+        self.after_panic(&[], self.view.sequence());
         self.flush_lost();
     }
 
