@@ -3,118 +3,44 @@
 //! Invariant: it imports nothing of the engine, so that a mistake of the engine is not its mistake too; what it cannot read
 //! is a broken promise, never a panic. Called by the simulation around every commit, after every reopening and at rest.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::invariant::Broken;
 
-/// One event: its hash and its canonical bytes, as sealed or as read from the log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
-    /// The event's hash.
-    pub hash: [u8; 32],
-    /// The event's canonical bytes.
-    pub bytes: Vec<u8>,
-}
+mod accounts;
+mod artifacts;
+mod chain;
+mod claims;
+mod effects;
+mod epochs;
+mod event;
+mod holds;
+mod log;
+mod marks;
+mod outbox;
+mod registers;
+mod requests;
+mod state;
+mod tables;
+mod told;
+mod world;
 
-/// Who asked for what, as texts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// The principal.
-    pub actor: String,
-    /// The request's id.
-    pub id: String,
-    /// Digest of the request's material, in hexadecimal digits.
-    pub digest: String,
-}
-
-/// One append of a batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Handed {
-    /// Which instance of an owner: a number that is never used again; 0 for people and for the mission's actor.
-    pub writer: u32,
-    /// The epoch that it acts under.
-    pub claims_epoch: Option<u64>,
-    /// The request, if there is one.
-    pub request: Option<Request>,
-    /// The events.
-    pub rows: Vec<Row>,
-}
-
-/// What an append was answered with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// It is durable.
-    Stored {
-        /// The sequence of its last event.
-        sequence: u64,
-        /// The hash of its last event.
-        hash: [u8; 32],
-    },
-    /// It was there already.
-    Replayed {
-        /// The sequence of the first event of the request.
-        sequence: u64,
-    },
-    /// It was refused, and nothing is stored.
-    Refused {
-        /// The code of the refusal.
-        code: String,
-    },
-    /// The commit failed, and nothing is stored.
-    NotStored,
-    /// Nobody knows until the store is opened again.
-    InDoubt,
-}
-
-/// The projections: table, key, value, as canonical texts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shown {
-    /// `heads`, `owners`, `registers`, `gates`, `accounts`, `due`, `cursors`.
-    pub tables: BTreeMap<&'static str, BTreeMap<String, String>>,
-}
-
-/// One line of the provider's own record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorldEntry {
-    /// The operation.
-    pub operation: String,
-    /// The attempt.
-    pub attempt: String,
-    /// What it cost, in units.
-    pub cost: u64,
-    /// Whether only a part of it was applied.
-    pub partial: bool,
-    /// Whether the provider had forgotten that it knew the key.
-    pub forgot: bool,
-}
-
-/// What reached the owner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Response {
-    /// Applied at this cost.
-    Applied {
-        /// In units.
-        cost: u64,
-    },
-    /// Not applied.
-    NotApplied,
-    /// Nothing came in time.
-    Lost,
-}
-
-/// What a look-up answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lookup {
-    /// What settles the matter.
-    Conclusive(Response),
-    /// Nothing that settles it.
-    Nothing,
-}
+pub use marks::MARKS;
+pub use told::{Answer, Handed, Lookup, Request, Response, Row, Shown, WorldEntry};
 
 /// The reference model with what it was told.
 #[derive(Debug, Default)]
 pub struct Oracle {
     off: bool,
+    log: log::Log,
+    state: state::State,
+    world: world::World,
+    outbox: outbox::Outbox,
+    artifacts: artifacts::Artifacts,
+    is_damaged: bool,
+    is_detected: bool,
+    /// Acknowledged events were lost by a damage that was detected.
+    lossy: bool,
     marks: BTreeSet<&'static str>,
 }
 
@@ -123,6 +49,7 @@ impl Oracle {
     pub fn new() -> Self {
         Self::default()
     }
+
     /// One that accepts everything, for the control.
     pub fn switched_off() -> Self {
         Self {
@@ -130,95 +57,197 @@ impl Oracle {
             ..Self::default()
         }
     }
+
     /// A batch, before its commit.
-    pub fn hand_in(&mut self, _batch: &[Handed]) {}
+    pub fn hand_in(&mut self, batch: &[Handed]) {
+        if !self.off {
+            self.take_batch(batch);
+        }
+    }
+
     /// The batch's answers, one for each append.
     ///
     /// # Errors
     /// The invariant that they break.
-    pub fn answered(&mut self, _answers: &[Answer]) -> Result<(), Broken> {
-        Ok(())
+    pub fn answered(&mut self, answers: &[Answer]) -> Result<(), Broken> {
+        self.judged(|it| it.take_answers(answers))
     }
+
     /// The process ended; a batch that was handed in has no answer.
-    pub fn power_lost(&mut self) {}
+    pub fn power_lost(&mut self) {
+        self.doubt_batch();
+        self.outbox.power_lost();
+    }
+
     /// The store was opened; the whole log as found, in order.
     ///
     /// # Errors
     /// The invariant that it breaks.
-    pub fn reopened(&mut self, _log: &[Row]) -> Result<(), Broken> {
-        Ok(())
+    pub fn reopened(&mut self, log: &[Row]) -> Result<(), Broken> {
+        self.judged(|it| {
+            it.outbox.power_lost();
+            it.find(log)
+        })
     }
+
     /// The projections, after any step.
     ///
     /// # Errors
     /// The invariant that they break.
-    pub fn shown(&mut self, _shown: &Shown) -> Result<(), Broken> {
-        Ok(())
+    pub fn shown(&mut self, shown: &Shown) -> Result<(), Broken> {
+        self.judged(|it| {
+            // While something is in doubt, nobody knows what a replay gives.
+            if it.log.batch.is_some() || !it.log.doubt.is_empty() {
+                return Ok(());
+            }
+            it.state.tables.compare(shown, it.log.last)?;
+            match shown.tables.get("cursors") {
+                Some(cursors) => it.outbox.shown(cursors),
+                None => Ok(()),
+            }
+        })
     }
+
     /// The provider's record grew.
-    pub fn world(&mut self, _entry: WorldEntry) {}
+    pub fn world(&mut self, entry: WorldEntry) {
+        if !self.off {
+            self.world.happened(&self.state.effects, entry);
+        }
+    }
+
     /// What reached the owner.
-    pub fn response(&mut self, _attempt: &str, _response: Response) {}
+    pub fn response(&mut self, attempt: &str, response: Response) {
+        self.world.heard(attempt, response);
+        if response == Response::Lost {
+            self.mark("answer-lost");
+        }
+    }
+
     /// What a look-up answered.
-    pub fn looked_up(&mut self, _attempt: &str, _answer: Lookup) {}
+    pub fn looked_up(&mut self, attempt: &str, answer: Lookup) {
+        self.world.looked_up(attempt, answer);
+        self.mark(match answer {
+            Lookup::Conclusive(_) => "look-up-found",
+            Lookup::Nothing => "look-up-found-nothing",
+        });
+    }
+
     /// An owner calls the provider.
     ///
     /// # Errors
-    /// The invariant that it breaks.
-    pub fn called(&mut self, _writer: u32, _attempt: &str) -> Result<(), Broken> {
-        Ok(())
+    /// The invariant that it breaks: the attempt's dispatch must be durable under an epoch that is the caller's own and
+    /// current, and each attempt is called once.
+    pub fn called(&mut self, writer: u32, attempt: &str) -> Result<(), Broken> {
+        self.judged(|it| {
+            let (stream, epoch) = it.state.effects.callable(attempt)?;
+            it.state.epochs.calls(writer, &stream, attempt, epoch)?;
+            it.state.effects.dispatched(attempt)?;
+            it.world.called(attempt)
+        })
     }
+
     /// What a read of the outbox returned, in order.
     ///
     /// # Errors
     /// The invariant that it breaks.
-    pub fn delivered(
-        &mut self,
-        _consumer: &str,
-        _events: &[(u64, [u8; 32])],
-    ) -> Result<(), Broken> {
-        Ok(())
+    pub fn delivered(&mut self, consumer: &str, events: &[(u64, [u8; 32])]) -> Result<(), Broken> {
+        self.judged(|it| {
+            it.outbox
+                .delivered(consumer, events, &it.log.rows, &mut it.marks)
+        })
     }
+
+    /// A consumer is about to acknowledge; until `acknowledged` its cursor may stand here or where it stood.
+    pub fn acknowledging(&mut self, consumer: &str, sequence: u64) {
+        self.outbox.acknowledging(consumer, sequence);
+    }
+
     /// A consumer acknowledged, and the call returned well.
-    pub fn acknowledged(&mut self, _consumer: &str, _sequence: u64) {}
+    pub fn acknowledged(&mut self, consumer: &str, sequence: u64) {
+        self.outbox.acknowledged(consumer, sequence);
+    }
+
     /// An artifact was put; whether the call returned well.
-    pub fn put(&mut self, _digest: [u8; 32], _ok: bool) {}
+    pub fn put(&mut self, digest: [u8; 32], ok: bool) {
+        self.artifacts.put(digest, ok);
+    }
+
     /// An artifact was read: its bytes, or the code of the failure.
     ///
     /// # Errors
     /// The invariant that it breaks.
-    pub fn read(&mut self, _digest: [u8; 32], _found: Result<&[u8], &str>) -> Result<(), Broken> {
-        Ok(())
+    pub fn read(&mut self, digest: [u8; 32], found: Result<&[u8], &str>) -> Result<(), Broken> {
+        self.judged(|it| it.artifacts.read(digest, found))
     }
+
     /// An artifact was collected.
     ///
     /// # Errors
     /// The invariant that it breaks.
-    pub fn collected(&mut self, _digest: [u8; 32]) -> Result<(), Broken> {
-        Ok(())
+    pub fn collected(&mut self, digest: [u8; 32]) -> Result<(), Broken> {
+        self.mark("collected");
+        self.judged(|it| it.artifacts.collected(digest))
     }
+
     /// The artifact directory after a reopening: names and bytes.
     ///
     /// # Errors
     /// The invariant that it breaks.
-    pub fn files(&mut self, _durable: &[(String, Vec<u8>)]) -> Result<(), Broken> {
-        Ok(())
+    pub fn files(&mut self, durable: &[(String, Vec<u8>)]) -> Result<(), Broken> {
+        self.judged(|it| it.artifacts.files(durable, it.is_damaged))
     }
-    /// This artifact was damaged on purpose: from now on it may be unreadable, though never read as good.
-    pub fn damaged_material(&mut self, _digest: [u8; 32]) {}
+
+    /// This artifact was damaged on purpose: from now on it may be unreadable, though never received as good.
+    pub fn damaged_material(&mut self, digest: [u8; 32]) {
+        self.artifacts.damaged(digest);
+    }
+
     /// The store was damaged on purpose: from now on loss is allowed where it was detected.
-    pub fn damaged(&mut self) {}
+    pub fn damaged(&mut self) {
+        self.is_damaged = true;
+    }
+
     /// The damage was detected.
-    pub fn detected(&mut self) {}
+    pub fn detected(&mut self) {
+        self.is_detected = true;
+    }
+
     /// The healed end.
     ///
     /// # Errors
     /// The invariant that it breaks.
     pub fn rest(&mut self) -> Result<(), Broken> {
-        Ok(())
+        self.judged(|it| {
+            if it.log.batch.is_some() || !it.log.doubt.is_empty() {
+                let what = "appends are in doubt at rest";
+                return Err(Broken::new(crate::invariant::Invariant::ComesToRest, what));
+            }
+            it.state
+                .effects
+                .rest(it.state.accounts.reserved(), &it.world)
+        })
     }
-    /// Interesting states that were reached.
+
+    /// Interesting states that were reached; each is one of [`MARKS`].
     pub fn seen(&self) -> &BTreeSet<&'static str> {
         &self.marks
+    }
+
+    fn mark(&mut self, mark: &'static str) {
+        self.marks.insert(mark);
+    }
+
+    /// Judges, unless it is switched off; what the world broke meanwhile comes first.
+    fn judged(
+        &mut self,
+        judge: impl FnOnce(&mut Self) -> Result<(), Broken>,
+    ) -> Result<(), Broken> {
+        if self.off {
+            return Ok(());
+        }
+        match self.world.broken.take() {
+            Some(broken) => Err(broken),
+            None => judge(self),
+        }
     }
 }
