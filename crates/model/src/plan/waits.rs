@@ -3,8 +3,10 @@
 //! Invariant: whatever keeps a live run from going on has a name here, or the run is dead (HS-05.6). Called by the
 //! scheduler and the report through `plan`.
 
-use aiws::id::{AttemptId, HoldId, NodeId};
-use aiws::record::{Attempt, AttemptStatus, EffectClass, HoldState, Node, NodeKind, RestartPolicy};
+use aiws::id::{AttemptId, DeliveryId, HoldId, NodeId};
+use aiws::record::{
+    Attempt, AttemptStatus, DeliveryState, EffectClass, HoldState, Node, NodeKind, RestartPolicy,
+};
 
 use super::steps::{lacks_approval, launch};
 use crate::admission::is_in_force;
@@ -41,6 +43,11 @@ pub enum Wait {
         /// The attempt.
         attempt_id: AttemptId,
     },
+    /// The receipt of a delivery that somebody has claimed, or the end of that claim.
+    Claim {
+        /// The delivery.
+        delivery_id: DeliveryId,
+    },
     /// The end of a hold.
     Hold {
         /// The hold.
@@ -68,6 +75,7 @@ pub fn waits(state: &RunState, outer_gates: &[Gate], now_ms: u64) -> Vec<Wait> {
     for node in state.graph.iter().flat_map(|graph| &graph.nodes) {
         all.extend(node_wait(state, node, now_ms));
     }
+    all.extend(claims(state, now_ms));
     let open = state
         .holds
         .values()
@@ -83,6 +91,19 @@ pub fn waits(state: &RunState, outer_gates: &[Gate], now_ms: u64) -> Vec<Wait> {
         all.push(Wait::Recovery);
     }
     all
+}
+
+/// Claims that live: whoever holds one may acknowledge, and where nobody does, time frees the delivery.
+fn claims(state: &RunState, now_ms: u64) -> impl Iterator<Item = Wait> + '_ {
+    let records = state.deliveries.values().map(|delivery| &delivery.record);
+    let live = records.filter(move |record| {
+        let claim = record.claim.as_ref();
+        record.state == DeliveryState::Claimed
+            && claim.is_some_and(|claim| now_ms < claim.expires_at_ms.get())
+    });
+    live.map(|record| Wait::Claim {
+        delivery_id: record.delivery_id.clone(),
+    })
 }
 
 /// What a node's person or assessment is waited for.

@@ -433,3 +433,30 @@ fn the_report_tells_execution_and_hold() {
         Some(NodeKind::End)
     ));
 }
+
+/// Proves HS-05.6: a run whose only way on is a delivery that somebody has claimed waits for that claim, and is not dead;
+/// once the claim has expired the delivery is received anew. A claimant that had ended with its process once left its
+/// run looking dead until the lease was over.
+#[test]
+fn a_live_claim_is_waited_for() {
+    let mut world = auto(lin());
+    world.work("a").expect("work and boundary");
+    let delivery = world
+        .state()
+        .deliveries
+        .keys()
+        .next()
+        .cloned()
+        .expect("a delivery");
+    world.claim(AGENT, &delivery).expect("claim");
+    let (state, now_ms) = (world.state().clone(), world.now_ms);
+    assert!(plan(&state, &[], now_ms).is_empty());
+    let delivery_id = delivery.clone();
+    assert_eq!(waits(&state, &[], now_ms), [Wait::Claim { delivery_id }]);
+    assert_eq!(aggregate(&state, &[], now_ms), Aggregate::Waiting);
+    let later_ms = now_ms + 20_000;
+    assert!(waits(&state, &[], later_ms).is_empty());
+    assert!(plan(&state, &[], later_ms).contains(&Next::Receive {
+        delivery_id: delivery
+    }));
+}
