@@ -157,14 +157,14 @@ impl Oracle {
         })
     }
 
-    /// A consumer is about to acknowledge; until `acknowledged` its cursor may stand here or where it stood.
-    pub fn acknowledging(&mut self, consumer: &str, sequence: u64) {
-        self.outbox.acknowledging(consumer, sequence);
+    /// A consumer asked for its cursor to move here, whatever the call returned.
+    pub fn acknowledged(&mut self, consumer: &str, sequence: u64) {
+        self.outbox.asked(consumer, sequence);
     }
 
-    /// A consumer acknowledged, and the call returned well.
-    pub fn acknowledged(&mut self, consumer: &str, sequence: u64) {
-        self.outbox.acknowledged(consumer, sequence);
+    /// The call that moves a cursor returned well: from now on it never stands before this.
+    pub fn cursor_kept(&mut self, consumer: &str, sequence: u64) {
+        self.outbox.kept(consumer, sequence);
     }
 
     /// An artifact was put; whether the call returned well.

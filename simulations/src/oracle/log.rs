@@ -48,7 +48,7 @@ impl Oracle {
         self.log.last = match answers {
             all if all.iter().any(stored) => Last::Stored,
             all if !all.is_empty() && all.iter().all(refused) => Last::Refused,
-            all if all.iter().any(|it| *it == Answer::NotStored) => Last::Failed,
+            all if all.contains(&Answer::NotStored) => Last::Failed,
             _ => self.log.last,
         };
         for (handed, answer) in batch.into_iter().zip(answers) {

@@ -11,10 +11,10 @@ use crate::invariant::{Broken, Invariant};
 
 #[derive(Debug, Default)]
 struct Consumer {
-    /// What is surely acknowledged.
-    acknowledged: u64,
-    /// What it asked to acknowledge, without an answer yet.
-    asked: Option<u64>,
+    /// Where its cursor stands at least: an acknowledgement of this returned well.
+    kept: u64,
+    /// Where it stands at most: what the consumer asked for.
+    asked: u64,
     /// The last sequence that it was ever shown.
     shown: u64,
     /// Whether it read since its cursor was looked at.
@@ -34,20 +34,20 @@ impl Outbox {
         self.consumers.entry(consumer.to_owned()).or_default()
     }
 
-    /// A consumer is about to acknowledge.
-    pub fn acknowledging(&mut self, consumer: &str, sequence: u64) {
+    /// A consumer asks for its cursor to move; whether it did is not known yet.
+    pub fn asked(&mut self, consumer: &str, sequence: u64) {
         let of = self.of(consumer);
-        of.asked = of.asked.max(Some(sequence));
+        of.asked = of.asked.max(sequence);
     }
 
-    /// A consumer acknowledged.
-    pub fn acknowledged(&mut self, consumer: &str, sequence: u64) {
+    /// An acknowledgement returned well: the cursor never goes back behind it.
+    pub fn kept(&mut self, consumer: &str, sequence: u64) {
         let of = self.of(consumer);
-        of.acknowledged = of.acknowledged.max(sequence);
-        of.asked = None;
+        of.kept = of.kept.max(sequence);
+        of.asked = of.asked.max(sequence);
     }
 
-    /// What was asked without an answer stays open until the cursor is seen.
+    /// What was read before the process ended says nothing of a cursor after it.
     pub fn power_lost(&mut self) {
         self.consumers.values_mut().for_each(|it| it.read = false);
     }
@@ -64,13 +64,7 @@ impl Outbox {
             let found = shown.and_then(|text| text.parse().ok()).unwrap_or(0);
             let of = self.of(&name);
             let read = std::mem::take(&mut of.read);
-            if found == of.acknowledged {
-                continue;
-            }
-            let most = of.asked.unwrap_or(0).max(of.acknowledged);
-            if found > of.acknowledged && found <= most {
-                // It moved although nobody heard of it.
-                of.acknowledged = found;
+            if (of.kept..=of.asked).contains(&found) {
                 continue;
             }
             let invariant = if read && found == of.shown {
@@ -79,8 +73,8 @@ impl Outbox {
                 Invariant::OutboxConsumer
             };
             let what = format!(
-                "the cursor of {name} stands at {found}, acknowledged is {}",
-                of.acknowledged
+                "the cursor of {name} stands at {found}, kept is {}, asked for {}",
+                of.kept, of.asked
             );
             return Err(Broken::new(invariant, what));
         }
@@ -101,7 +95,7 @@ impl Outbox {
         let Some((first, _)) = events.first() else {
             return Ok(());
         };
-        let most = of.asked.unwrap_or(0).max(of.acknowledged);
+        let most = of.asked;
         if *first > most + 1 && !lossy {
             let invariant = if of.shown >= first - 1 {
                 Invariant::OutboxAgain

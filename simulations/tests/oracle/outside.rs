@@ -198,14 +198,14 @@ fn what_is_not_acknowledged_comes_again() {
 #[test]
 fn a_cursor_moves_by_its_consumer() {
     accepts(|it| {
-        it.oracle.acknowledging("c", 2);
+        it.oracle.acknowledged("c", 2);
         it.reopen()?;
-        it.oracle.shown(&cursor(2))?;
+        it.oracle.shown(&shown("cursors", Table::new()))?;
         it.oracle.shown(&cursor(2))
     });
     breaks(38, |it| it.oracle.shown(&cursor(5)));
     breaks(38, |it| {
-        it.oracle.acknowledged("c", 2);
+        it.oracle.cursor_kept("c", 2);
         it.reopen()?;
         it.oracle.shown(&shown("cursors", Table::new()))
     });
@@ -233,10 +233,6 @@ fn what_is_named_is_durable() {
     });
     breaks(40, |it| {
         it.delivered()?;
-        it.oracle.files(&[])
-    });
-    breaks(40, |it| {
-        it.oracle.put(material(), true);
         it.oracle.files(&[])
     });
     breaks(40, |it| it.store(&boundary("h1", "d1")));
