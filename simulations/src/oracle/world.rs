@@ -83,7 +83,8 @@ impl World {
         if *calls == 1 || self.lossy {
             return Ok(());
         }
-        let what = format!("attempt {attempt} is called for the {calls}. time");
+        let what =
+            format!("a provider is called for attempt {attempt} again, {calls} times in all");
         Err(Broken::new(Invariant::NoRetryByItself, what))
     }
 
