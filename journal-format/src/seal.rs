@@ -8,6 +8,7 @@ use aiws::digest::{Digest, tagged};
 use aiws::error::Error;
 use aiws::strict;
 use praxis_model::event::{CODEC_VERSION, Event, Head};
+use praxis_plant::{self as plant, Plant};
 
 use crate::error::FormatError;
 use crate::frame::Frame;
@@ -56,7 +57,20 @@ fn not_read_back(cause: &dyn std::fmt::Display) -> FormatError {
 
 /// The hash of an event's canonical bytes.
 pub fn hash_of(bytes: &[u8]) -> Digest {
+    if plant::is(Plant::HashWithoutEpoch) {
+        return tagged(EVENT_TAG, &without_epoch(bytes));
+    }
     tagged(EVENT_TAG, bytes)
+}
+
+/// The planted defect: the bytes but for the owner's epoch.
+fn without_epoch(bytes: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(bytes);
+    let Some((before, after)) = text.split_once("\"ownerEpoch\":") else {
+        return bytes.to_vec();
+    };
+    let rest = after.find(',').map_or("", |at| &after[at..]);
+    format!("{before}{rest}").into_bytes()
 }
 
 impl Sealed {

@@ -8,13 +8,9 @@ use std::sync::Arc;
 use aiws::error::{Code, Error, Stage};
 use praxis_journal::{Append, AppendError, Appended, Conditions, Refusal, StoreError};
 use praxis_journal_format::Sealed;
-use praxis_model::command::Command;
-use praxis_model::decision::Decision;
-use praxis_model::stream::Subject;
-use praxis_model::table::{self, StreamKind};
 use tokio::sync::oneshot;
 
-use crate::core::{Core, request_key};
+use crate::core::Core;
 use crate::crash::Point;
 
 /// What became of an append.
@@ -45,38 +41,6 @@ pub(crate) enum Moved {
     Register,
     /// Time reached a lease, an approval or a deadline: deciding again names which (T-81).
     Time,
-}
-
-/// The conditions of a decided command.
-pub(crate) fn conditions(
-    subject: &Subject,
-    epoch: Option<u64>,
-    command: &Command,
-    decision: &Decision,
-    actor: &aiws::id::ActorId,
-) -> Conditions {
-    let row = table::row(decision.command.kind());
-    let request = command
-        .request_id
-        .as_ref()
-        .map(|request_id| request_key(&subject.mission_id, actor, request_id));
-    let mission = Subject::mission(subject.mission_id.clone());
-    let gates = row.gated.then(|| match row.stream {
-        StreamKind::Mission => vec![mission],
-        StreamKind::Run => vec![subject.clone(), mission],
-    });
-    Conditions {
-        request,
-        head: true,
-        fence: epoch.map(|epoch| (subject.stream(), epoch)),
-        same: decision
-            .same
-            .iter()
-            .map(|read| (read.register.clone(), read.revision.get()))
-            .collect(),
-        gates,
-        before_ms: decision.before_ms.clone(),
-    }
 }
 
 /// Appends one event and waits for the writer's word.

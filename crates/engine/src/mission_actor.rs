@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use aiws::error::{Code, Error};
 use aiws::id::MissionId;
+use praxis_journal::Conditions;
 use praxis_journal_format::{Sealed, link, seal};
 use praxis_model::event::Head;
 use praxis_model::mission::MissionState;
@@ -146,8 +147,7 @@ impl MissionOwner {
             Arc::new(seal(event).map_err(|error| Error::new(error.code(), error.to_string()))?);
         let next =
             evolve::mission(state.cloned(), &sealed.event, &sealed.hash).map_err(unfoldable)?;
-        let conditions =
-            commit::conditions(&self.subject, None, &command, &decision, &facts.actor_id);
+        let conditions = Conditions::of(&self.subject, None, &command, &decision, &facts.actor_id);
         match commit::append(&self.core, &sealed, conditions).await {
             Outcome::Committed => Ok(Taken::Done(self.swap(sealed, next))),
             Outcome::Replayed(event) if event.event.request_digest == command.request_digest => {

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use aiws::error::Error;
 use aiws::id::StreamId;
 use aiws::token::ClaimToken;
+use praxis_journal::Conditions;
 use praxis_journal_format::{Sealed, link, seal};
 use praxis_model::command::{CommandType, Intent};
 use praxis_model::run::RunState;
@@ -208,7 +209,7 @@ impl RunOwner {
         // Folded before it is written: an event that cannot be folded never reaches the disk.
         let next =
             evolve::run(RunState::clone(state), &sealed.event, &sealed.hash).map_err(unfoldable)?;
-        let conditions = commit::conditions(
+        let conditions = Conditions::of(
             &self.subject,
             Some(state.epoch),
             &command,

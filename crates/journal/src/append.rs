@@ -9,9 +9,12 @@ use aiws::error::Code;
 use aiws::id::{ActorId, MissionId, RequestId, StreamId};
 use praxis_journal_format::Sealed;
 use praxis_model::account::{AccountKey, AccountRow};
+use praxis_model::command::Command;
+use praxis_model::decision::Decision;
 use praxis_model::event::{Event, Gate, Head, Identity};
 use praxis_model::register::RegisterKey;
 use praxis_model::stream::Subject;
+use praxis_model::table::{self, StreamKind};
 
 use crate::error::StoreError;
 
@@ -40,6 +43,41 @@ pub struct Conditions {
     pub gates: Option<Vec<Subject>>,
     /// UTC milliseconds that the writer's clock must not have reached (T-81).
     pub before_ms: Vec<u64>,
+}
+
+impl Conditions {
+    /// The conditions of a decided command: all that the command table and the decision ask for. `epoch` is the owner's;
+    /// none for a mission's command.
+    pub fn of(
+        subject: &Subject,
+        epoch: Option<u64>,
+        command: &Command,
+        decision: &Decision,
+        actor: &ActorId,
+    ) -> Self {
+        let row = table::row(decision.command.kind());
+        let request = command.request_id.as_ref().map(|request_id| RequestKey {
+            mission_id: subject.mission_id.clone(),
+            actor_id: actor.clone(),
+            request_id: request_id.clone(),
+        });
+        let mission = Subject::mission(subject.mission_id.clone());
+        let gates = row.gated.then(|| match row.stream {
+            StreamKind::Mission => vec![mission],
+            StreamKind::Run => vec![subject.clone(), mission],
+        });
+        let same = decision.same.iter();
+        Self {
+            request,
+            head: true,
+            fence: epoch.map(|epoch| (subject.stream(), epoch)),
+            same: same
+                .map(|read| (read.register.clone(), read.revision.get()))
+                .collect(),
+            gates,
+            before_ms: decision.before_ms.clone(),
+        }
+    }
 }
 
 /// The key of a request: unique per mission and principal (HF-02), kept for life.

@@ -10,6 +10,7 @@ use praxis_model::account::Posting;
 use praxis_model::event::{Event, Identity};
 use praxis_model::stream::Subject;
 use praxis_model::table::{Launch, launches};
+use praxis_plant::{self as plant, Plant};
 
 use crate::append::{Append, AppendError, Conditions, Refusal, RequestKey};
 use crate::error::StoreError;
@@ -39,8 +40,10 @@ pub(crate) struct Hint {
     pub boot: u64,
 }
 
-/// Checks an append against the view with the batch so far, at the writer's time.
+/// Checks an append against the view with the batch so far, at the writer's time. `start` is the view before the batch,
+/// which decides nothing: planted defects alone look at it.
 pub(crate) fn check(
+    start: &View,
     view: &View,
     append: &Append,
     now_ms: u64,
@@ -58,7 +61,7 @@ pub(crate) fn check(
         .try_for_each(|sealed| conditioned(&sealed.event, conditions))?;
     // Head and what the outcome brings are checked part by part, each part against the parts before it.
     head(view, &first.event)?;
-    fence(view, conditions)?;
+    fence(old(Plant::FenceAtBatchStart, start, view), conditions)?;
     append
         .sealed
         .iter()
@@ -72,7 +75,7 @@ pub(crate) fn check(
         identity(&next, &sealed.event, lookup)?;
         before(conditions, now_ms)?;
         timely(&sealed.event, now_ms)?;
-        bounded(&next, &sealed.event)?;
+        bounded(old(Plant::BoundAtBatchStart, start, &next), &sealed.event)?;
         let previous = next
             .head(&sealed.event.stream)
             .map_or(0, |row| row.sequence);
@@ -81,6 +84,11 @@ pub(crate) fn check(
         hints.push(Hint { previous, boot });
     }
     Ok(Checked::Accepted { next, hints })
+}
+
+/// The projections before the batch, for a plant that looks at those.
+fn old<'v>(planted: Plant, start: &'v View, view: &'v View) -> &'v View {
+    if plant::is(planted) { start } else { view }
 }
 
 /// The marker of a frame: this boot's number on a run's first append of the boot (T-16).
@@ -142,7 +150,11 @@ fn replayed(view: &View, event: &Event, lookup: &dyn Lookup) -> Result<Option<u6
     };
     match row {
         None => Ok(None),
-        Some(row) if row.digest == event.request_digest => Ok(Some(row.sequence)),
+        Some(row) if row.digest == event.request_digest || plant::is(Plant::DedupeIgnoresBody) => {
+            Ok(Some(
+                row.sequence + u64::from(plant::is(Plant::ReplayOfAnother)),
+            ))
+        }
         Some(row) => Err(refuse(Refusal::IdentityConflict {
             key,
             sequence: row.sequence,
@@ -190,7 +202,7 @@ fn conditioned(event: &Event, conditions: &Conditions) -> Result<(), AppendError
 /// Stage 4: the event continues its stream.
 fn head(view: &View, event: &Event) -> Result<(), AppendError> {
     let found = view.head_before(event);
-    if links(found, event) {
+    if links(found, event) || plant::is(Plant::HeadUnchecked) {
         return Ok(());
     }
     Err(refuse(Refusal::Head {
@@ -205,7 +217,8 @@ fn fence(view: &View, conditions: &Conditions) -> Result<(), AppendError> {
         return Ok(());
     };
     let found = view.owner(stream).map(|row| row.epoch);
-    if found == Some(*expected) {
+    let older = plant::is(Plant::FenceLess) && found >= Some(*expected);
+    if found == Some(*expected) || older || plant::is(Plant::FenceUnchecked) {
         return Ok(());
     }
     Err(refuse(Refusal::Fence {
@@ -245,6 +258,9 @@ fn same(view: &View, conditions: &Conditions) -> Result<(), AppendError> {
 
 /// Stage 7: nothing holds the run, its mission or an ancestor.
 fn gates(view: &View, conditions: &Conditions) -> Result<(), AppendError> {
+    if plant::is(Plant::GateUnchecked) {
+        return Ok(());
+    }
     for scope in conditions.gates.iter().flatten() {
         if let Some(gate) = view.gates(scope).first() {
             return Err(refuse(Refusal::Gate {
@@ -323,7 +339,8 @@ fn bounded(view: &View, event: &Event) -> Result<(), AppendError> {
         if let Posting::Reserve { account, amount } = posting {
             let total =
                 row.and_then(|row| row.spent.checked_add(row.reserved)?.checked_add(*amount));
-            if total.zip(row).is_none_or(|(total, row)| total > row.bound) {
+            let past = total.zip(row).is_none_or(|(total, row)| total > row.bound);
+            if past && !plant::is(Plant::BoundUnchecked) {
                 let (account, row) = (account.clone(), row.cloned());
                 return Err(refuse(Refusal::Bounded {
                     account,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use aiws::id::{ConsumerId, StoreId, StreamId};
 use praxis_journal_format::FORMAT_VERSION;
+use praxis_plant::{self as plant, Plant};
 use redb::ReadableTableMetadata;
 use redb::{Builder, Database, ReadOnlyTable, ReadTransaction, ReadableTable, WriteTransaction};
 use rpds::RedBlackTreeMapSync as Map;
@@ -113,18 +114,22 @@ impl Index {
         let (view, dirty) = (&flush.view, &flush.dirty);
         guarded(DOING, || {
             let written = self.begin(|transaction| {
-                rows(transaction, Table::Heads, &dirty.heads, |key| {
-                    view.heads.get(key)
-                })?;
+                if !plant::is(Plant::HeadsNotFlushed) {
+                    rows(transaction, Table::Heads, &dirty.heads, |key| {
+                        view.heads.get(key)
+                    })?;
+                }
                 rows(transaction, Table::Owners, &dirty.owners, |key| {
                     view.owners.get(key)
                 })?;
                 rows(transaction, Table::Registers, &dirty.registers, |key| {
                     view.registers.get(key)
                 })?;
-                rows(transaction, Table::Gates, &dirty.gates, |key| {
-                    view.gates.get(key)
-                })?;
+                if !plant::is(Plant::GatesNotFlushed) {
+                    rows(transaction, Table::Gates, &dirty.gates, |key| {
+                        view.gates.get(key)
+                    })?;
+                }
                 rows(transaction, Table::Accounts, &dirty.accounts, |key| {
                     view.accounts.get(key)
                 })?;
@@ -278,6 +283,9 @@ impl Snapshot {
 
 impl Lookup for Snapshot {
     fn request(&self, key: &RequestKey) -> Result<Option<RequestRow>, StoreError> {
+        if plant::is(Plant::DedupeForgets) || plant::is(Plant::DedupeInMemory) {
+            return Ok(None);
+        }
         self.row(&self.requests, key)
     }
 

@@ -20,8 +20,7 @@ use praxis_sync::queue::{Refused, Submitter, channel};
 use crate::append::{Append, AppendError, AppendResult, RequestKey};
 use crate::disk::FileDisk;
 use crate::error::{Busy, StoreError};
-use crate::ledger::{IndexCell, Ledger, Options, lookup_request, read, sealed};
-use crate::limits::PENDING_EVENTS;
+use crate::ledger::{IndexCell, Ledger, Options, lookup_request, outbox, read, sealed};
 use crate::lock::{StoreLock, check_directory, make_directory};
 use crate::log::Log;
 use crate::rows::RequestRow;
@@ -237,25 +236,7 @@ impl Journal {
         from: u64,
         mut each: impl FnMut(u64, Sealed) -> bool,
     ) -> Result<(), StoreError> {
-        let end = self.view().sequence();
-        let mut next = from.max(1);
-        while next <= end {
-            let chunk = self.shared.log.chunk(next)?;
-            if chunk.is_empty() {
-                let what = "the event is missing".to_owned();
-                return Err(StoreError::Corrupt {
-                    place: format!("sequence {next}"),
-                    what,
-                });
-            }
-            for (sequence, bytes) in chunk {
-                if sequence > end || !each(sequence, sealed(sequence, &bytes)?.0) {
-                    return Ok(());
-                }
-                next = sequence + 1;
-            }
-        }
-        Ok(())
+        outbox::scan(&self.shared.log, &self.view(), from, &mut each)
     }
 
     /// Up to `limit` events that a consumer of the outbox has not acknowledged, in log order. The event's hash is its
@@ -268,18 +249,7 @@ impl Journal {
         consumer: &ConsumerId,
         limit: usize,
     ) -> Result<Vec<(u64, Sealed)>, StoreError> {
-        let limit = limit.min(PENDING_EVENTS);
-        let mut events = Vec::new();
-        if limit > 0 {
-            self.scan(
-                self.cursor(consumer).saturating_add(1),
-                |sequence, sealed| {
-                    events.push((sequence, sealed));
-                    events.len() < limit
-                },
-            )?;
-        }
-        Ok(events)
+        outbox::pending(&self.shared.log, &self.view(), consumer, limit)
     }
 
     /// The last sequence that a consumer has acknowledged; 0 for none.

@@ -9,6 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use aiws::id::{ConsumerId, StoreId, StreamId};
 use praxis_journal_format::{Frame, Sealed};
+use praxis_plant::{self as plant, Plant};
 
 use crate::RequestKey;
 use crate::append::{Append, AppendError, AppendResult, Appended, Refusal};
@@ -18,19 +19,35 @@ use crate::error::StoreError;
 use crate::index::{Flush, Index, Snapshot};
 use crate::limits;
 use crate::log::{Frames, Log};
-#[cfg(debug_assertions)]
-use crate::plant::{self, Plant};
 use crate::rows::{IdentityKey, IdentityRow, LogCursor, RequestRow};
 use crate::view::{Dirty, View};
 
 mod mend;
 mod open;
 mod options;
+pub(crate) mod outbox;
 
 pub use options::{Clock, Options, SystemClock};
 
 /// The index in use; none while there is none that can be used. Shared with the readers.
 pub(crate) type IndexCell = RwLock<Option<Arc<Index>>>;
+
+/// What the index lacks, taken for a write that may happen on another thread, beside commits of the log.
+#[derive(Debug)]
+pub struct FlushJob {
+    index: Arc<Index>,
+    flush: Flush,
+}
+
+impl FlushJob {
+    /// Writes it, durably. The result goes to [`Ledger::end_flush`].
+    ///
+    /// # Errors
+    /// What the index answered.
+    pub fn write(&self) -> Result<(), StoreError> {
+        self.index.write(&self.flush)
+    }
+}
 
 /// The single-threaded core of a store.
 #[derive(Debug)]
@@ -85,10 +102,9 @@ impl Ledger {
     pub fn flush_index(&mut self) -> Result<(), StoreError> {
         match self.begin_flush() {
             None => Ok(()),
-            Some((index, flush)) => {
-                let result = index.write(&flush);
-                drop(index);
-                self.end_flush(flush, result)
+            Some(job) => {
+                let result = job.write();
+                self.end_flush(job, result)
             }
         }
     }
@@ -118,6 +134,10 @@ impl Ledger {
             );
             return Err(StoreError::Internal { what });
         }
+        let sequence = match plant::is(Plant::OutboxAcknowledgesAll) {
+            true => self.view.sequence(),
+            false => sequence,
+        };
         if sequence > self.view.acknowledged(consumer) {
             Arc::make_mut(&mut self.view)
                 .cursors
@@ -133,6 +153,18 @@ impl Ledger {
     /// What the index answered.
     pub fn lookup_request(&self, key: &RequestKey) -> Result<Option<RequestRow>, StoreError> {
         lookup_request(&self.view, &self.index, key)
+    }
+
+    /// As [`Journal::pending`](crate::Journal::pending).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn pending(
+        &self,
+        consumer: &ConsumerId,
+        limit: usize,
+    ) -> Result<Vec<(u64, Sealed)>, StoreError> {
+        outbox::pending(&self.log, &self.view, consumer, limit)
     }
 
     /// The event at a sequence, checked against its hash.
@@ -179,28 +211,34 @@ impl Ledger {
 
     /// What the index lacks, for a write that may happen on another thread; none if there is nothing to write or a
     /// write is under way. Must be followed by [`Ledger::end_flush`].
-    pub(crate) fn begin_flush(&mut self) -> Option<(Arc<Index>, Flush)> {
+    pub fn begin_flush(&mut self) -> Option<FlushJob> {
         let current = self.flushed == self.view.cursor && self.dirty.is_empty();
         if self.flushing || current || self.view.read_only.is_some() {
             return None;
         }
         let index = usable(&self.index)?;
         self.flushing = true;
-        Some((
+        Some(FlushJob {
             index,
-            Flush {
+            flush: Flush {
                 view: Arc::clone(&self.view),
                 dirty: std::mem::take(&mut self.dirty),
             },
-        ))
+        })
     }
 
     /// Takes the result of a write of the index; a failed one is replaced by an index made anew from the log.
-    pub(crate) fn end_flush(
+    ///
+    /// # Errors
+    /// As [`Ledger::flush_index`].
+    pub fn end_flush(
         &mut self,
-        flush: Flush,
+        job: FlushJob,
         result: Result<(), StoreError>,
     ) -> Result<(), StoreError> {
+        // The index may be replaced, and nobody may hold it then.
+        let FlushJob { index, flush } = job;
+        drop(index);
         self.flushing = false;
         match result {
             Ok(()) => {
@@ -229,21 +267,32 @@ impl Ledger {
             Ok(lookup) => lookup,
             Err(error) => return all(group, &error),
         };
-        let now_ms = now_ms.max(self.view.last_ms);
+        let now_ms = match plant::is(Plant::WallClock) {
+            true => now_ms,
+            false => now_ms.max(self.view.last_ms),
+        };
         let mut next = View::clone(&self.view);
         self.frames.clear();
         let mut answers = Vec::with_capacity(group.len());
         for append in group {
-            let checked = check(&next, append, now_ms, &lookup, &mut self.dirty);
+            let start = &self.view;
+            let checked = check(start, &next, append, now_ms, &lookup, &mut self.dirty);
+            if checked.is_err() && plant::is(Plant::RefusalLeavesRow) {
+                next.leave(append);
+            }
             answers.push(self.accept(append, checked, &mut next));
         }
         drop(lookup);
         if self.frames.ends.is_empty() {
             return answers;
         }
-        #[cfg(debug_assertions)]
         self.plant_cursor_ahead(&next);
         let first = self.view.sequence() + 1;
+        if plant::is(Plant::AnsweredBeforeCommit) {
+            self.view = Arc::new(next);
+            drop(self.log.append(first, &self.frames));
+            return answers;
+        }
         let committed = match self.log.append(first, &self.frames) {
             Ok(()) => Ok(()),
             Err(fault) => self.look(fault, next.cursor, group),
@@ -255,7 +304,12 @@ impl Ledger {
                 answers
             }
             // Refusals and replays may rest on appends of this batch that are not in the log.
-            Err(error) => all(group, &error),
+            Err(error) => {
+                if plant::is(Plant::ViewKeptAfterFailure) {
+                    self.view = Arc::new(next);
+                }
+                all(group, &error)
+            }
         }
     }
 
@@ -289,7 +343,6 @@ impl Ledger {
         Ok(answer)
     }
 
-    #[cfg(debug_assertions)]
     fn plant_cursor_ahead(&self, next: &View) {
         if let Some(index) = usable(&self.index).filter(|_| plant::is(Plant::CursorAhead)) {
             let (view, dirty) = (Arc::new(next.clone()), Dirty::default());

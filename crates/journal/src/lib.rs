@@ -32,7 +32,7 @@
 //!   against a head that was kept elsewhere.
 //! - *Growth*: nothing is ever removed. Heads, registers, accounts and due times of all runs are held in memory;
 //!   requests and identities only until the index has them.
-//! - *Planted defects* for the crash simulator exist in builds with debug assertions only.
+//! - *Planted defects* (praxis-plant) prove the crash simulator; builds without debug assertions have none.
 
 pub mod append;
 mod backend;
@@ -46,8 +46,6 @@ pub mod ledger;
 pub mod limits;
 mod lock;
 mod log;
-#[cfg(debug_assertions)]
-pub mod plant;
 pub mod rows;
 mod segment;
 mod store;
@@ -59,7 +57,7 @@ pub use append::{Append, AppendError, AppendResult, Appended, Conditions, Refusa
 pub use disk::{Disk, FileDisk};
 pub use error::{Busy, StoreError};
 pub use journal::{Copied, Journal};
-pub use ledger::{Clock, Ledger, Options, SystemClock};
+pub use ledger::{Clock, FlushJob, Ledger, Options, SystemClock};
 /// The storage trait below the log and the index, so that no other crate names redb.
 pub use redb::{BackendError, StorageBackend};
 pub use rows::RequestRow;

@@ -8,13 +8,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use praxis_journal_format::Frame;
+use praxis_plant::{self as plant, Plant};
 use redb::{ReadableTable, StorageBackend};
 
 use crate::backend::{Failed, Watched};
 use crate::disk::Disk;
 use crate::error::StoreError;
-#[cfg(debug_assertions)]
-use crate::plant::{self, Plant};
 use crate::rows::LogCursor;
 use crate::segment::{self, LOG, Segment, UNFINISHED, finish, name};
 
@@ -221,7 +220,6 @@ impl Log {
             .as_ref()
             .map_or(1 + state.sealed.len() as u64, |hot| hot.number);
         drop(state.hot.take());
-        #[cfg(debug_assertions)]
         let copy = copy && !plant::is(Plant::ReopenInPlace);
         let in_place = match copy {
             true => None,
@@ -341,17 +339,15 @@ impl State {
 }
 
 fn commit(hot: &Segment, first: u64, frames: &Frames) -> Result<(), redb::Error> {
-    #[cfg_attr(not(debug_assertions), allow(unused_mut))]
     let mut transaction = hot.begin_write()?;
-    #[cfg(debug_assertions)]
     if plant::is(Plant::CommitNotDurable) {
         transaction.set_durability(redb::Durability::None)?;
     }
-    #[cfg(debug_assertions)]
     if plant::is(Plant::ReopenInPlace) {
         transaction.set_quick_repair(false);
         transaction.set_two_phase_commit(false);
     }
+    let first = first + u64::from(plant::is(Plant::SequenceSkipped) && first > 4);
     {
         let mut table = transaction.open_table(LOG)?;
         for (sequence, frame) in (first..).zip(frames.iter()) {

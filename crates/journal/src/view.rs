@@ -13,6 +13,7 @@ use praxis_model::account::{AccountKey, AccountRow, Posting};
 use praxis_model::event::{DueKind, Event, Gate, Head};
 use praxis_model::register::RegisterKey;
 use praxis_model::stream::Subject;
+use praxis_plant::{self as plant, Plant};
 use rpds::RedBlackTreeMapSync as Map;
 
 use crate::append::RequestKey;
@@ -204,7 +205,7 @@ impl View {
 
     fn link(&mut self, sealed: &Sealed, sequence: u64, dirty: &mut Dirty) -> Result<(), String> {
         let event = &sealed.event;
-        if !links(self.head_before(event), event) {
+        if !links(self.head_before(event), event) && !plant::is(Plant::HeadUnchecked) {
             return Err("it does not link to the head of its stream".to_owned());
         }
         for opened in &event.outcome.opens {
@@ -317,6 +318,19 @@ impl View {
         }
     }
 
+    /// The planted defect: what a refused append posts is kept.
+    pub(crate) fn leave(&mut self, append: &crate::append::Append) {
+        let postings = append
+            .sealed
+            .iter()
+            .flat_map(|it| &it.event.outcome.accounts);
+        for posting in postings {
+            if let Ok(row) = post(self.accounts.get(posting.account()), posting) {
+                self.accounts.insert_mut(posting.account().clone(), row);
+            }
+        }
+    }
+
     fn take_keys(&mut self, sealed: &Sealed, sequence: u64) {
         let event = &sealed.event;
         if let Some(key) = RequestKey::of(event).filter(|_| event.part.k.0 == 1) {
@@ -346,7 +360,7 @@ impl View {
             .iter()
             .filter(|(_, row)| row.sequence <= sequence)
         {
-            if self.requests.get(key) == Some(row) {
+            if self.requests.get(key) == Some(row) && !plant::is(Plant::DedupeInMemory) {
                 self.requests.remove_mut(key);
             }
         }
@@ -447,20 +461,28 @@ fn move_amounts(mut row: AccountRow, posting: &Posting) -> Option<AccountRow> {
     match posting {
         Posting::Open { .. } => {}
         Posting::Reserve { amount, .. } => row.reserved = row.reserved.checked_add(*amount)?,
-        Posting::Release { reserved, .. } => row.reserved = row.reserved.checked_sub(*reserved)?,
+        Posting::Release { reserved, .. } => row.reserved = less(row.reserved, *reserved)?,
         Posting::Settle {
             reserved, actual, ..
         } => {
-            row.reserved = row.reserved.checked_sub(*reserved)?;
+            row.reserved = less(row.reserved, *reserved)?;
             row.spent = row.spent.checked_add(*actual)?;
             // Only what this settlement pushed past the bound is its overrun.
-            if let Some(more) = past(&row)?.checked_sub(before) {
+            if let Some(more) = past(&row)?.checked_sub(before)
+                && !plant::is(Plant::OverrunNotRecorded)
+            {
                 row.overrun = row.overrun.checked_add(more)?;
             }
         }
     }
     row.revision = U64(row.revision.0.checked_add(1)?);
     Some(row)
+}
+
+/// What is left of a reservation; none below zero.
+fn less(reserved: Dec, ended: Dec) -> Option<Dec> {
+    let left = reserved.checked_sub(ended);
+    left.or(plant::is(Plant::AmountSaturates).then_some(Dec::ZERO))
 }
 
 /// How far spent and reserved together are past the bound.

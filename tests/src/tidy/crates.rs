@@ -12,19 +12,24 @@ use crate::repo;
 /// Crate by crate, the crates of the workspace that it may depend on: one straight line.
 const LINE: &[(&str, &[&str])] = &[
     ("aiws", &[]),
-    ("praxis-model", &["aiws"]),
-    ("praxis-journal-format", &["aiws", "praxis-model"]),
+    ("praxis-plant", &[]),
+    ("praxis-model", &["aiws", "praxis-plant"]),
+    (
+        "praxis-journal-format",
+        &["aiws", "praxis-plant", "praxis-model"],
+    ),
     ("praxis-sync", &[]),
     (
         "praxis-journal",
         &[
             "aiws",
+            "praxis-plant",
             "praxis-model",
             "praxis-journal-format",
             "praxis-sync",
         ],
     ),
-    ("praxis-artifacts", &["aiws"]),
+    ("praxis-artifacts", &["aiws", "praxis-plant"]),
     (
         "praxis-engine",
         &[

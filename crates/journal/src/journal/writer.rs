@@ -17,12 +17,10 @@ use praxis_sync::queue::{Drain, Wait};
 use super::{Message, Reply};
 use crate::append::{Append, AppendResult};
 use crate::error::StoreError;
-use crate::index::{Flush, Index};
-use crate::ledger::{Clock, Ledger, Options};
+use crate::ledger::{Clock, FlushJob, Ledger, Options};
 use crate::view::View;
 
-type Job = (Arc<Index>, Flush);
-type Done = (Flush, Result<(), StoreError>);
+type Done = (FlushJob, Result<(), StoreError>);
 
 /// The writer's thread.
 pub(super) struct Writer {
@@ -39,7 +37,7 @@ pub(super) struct Writer {
 
 /// The thread that writes the index, one job at a time.
 struct Flusher {
-    jobs: Option<SyncSender<Job>>,
+    jobs: Option<SyncSender<FlushJob>>,
     done: Receiver<Done>,
     thread: Option<JoinHandle<()>>,
     busy: bool,
@@ -174,8 +172,8 @@ impl Writer {
         if let Some(job) = self.ledger.begin_flush() {
             self.last_flush = Instant::now();
             if let Err(unsent) = self.flusher.begin(job) {
-                let (flush, result) = *unsent;
-                self.end_flush(flush, result);
+                let (job, result) = *unsent;
+                self.end_flush(job, result);
             }
         }
     }
@@ -184,8 +182,8 @@ impl Writer {
         match self.flusher.end(wait) {
             Ended::Nothing => return,
             Ended::Done(done) => {
-                let (flush, result) = *done;
-                self.end_flush(flush, result);
+                let (job, result) = *done;
+                self.end_flush(job, result);
             }
             Ended::Died => {
                 tracing::error!("the journal's flusher ended by itself; starting another");
@@ -199,8 +197,8 @@ impl Writer {
         self.publish();
     }
 
-    fn end_flush(&mut self, flush: Flush, result: Result<(), StoreError>) {
-        if let Err(error) = self.ledger.end_flush(flush, result) {
+    fn end_flush(&mut self, job: FlushJob, result: Result<(), StoreError>) {
+        if let Err(error) = self.ledger.end_flush(job, result) {
             tracing::error!(%error, "the index cannot be written");
         }
     }
@@ -255,14 +253,12 @@ impl Drop for Owed {
 
 impl Flusher {
     fn start() -> Result<Self, StoreError> {
-        let (jobs, inbox) = sync_channel::<Job>(1);
+        let (jobs, inbox) = sync_channel::<FlushJob>(1);
         let (outbox, done) = sync_channel::<Done>(1);
         let run = move || {
-            for (index, flush) in inbox {
-                let result = index.write(&flush);
-                // The writer may want to replace the index as soon as it has the answer.
-                drop(index);
-                if outbox.send((flush, result)).is_err() {
+            for job in inbox {
+                let result = job.write();
+                if outbox.send((job, result)).is_err() {
                     return;
                 }
             }
@@ -280,12 +276,12 @@ impl Flusher {
         })
     }
 
-    fn begin(&mut self, job: Job) -> Result<(), Box<Done>> {
+    fn begin(&mut self, job: FlushJob) -> Result<(), Box<Done>> {
         let Some(jobs) = &self.jobs else {
-            return Err(Box::new((job.1, Err(StoreError::Closed))));
+            return Err(Box::new((job, Err(StoreError::Closed))));
         };
         jobs.send(job)
-            .map_err(|unsent| Box::new((unsent.0.1, Err(StoreError::Closed))))?;
+            .map_err(|unsent| Box::new((unsent.0, Err(StoreError::Closed))))?;
         self.busy = true;
         Ok(())
     }

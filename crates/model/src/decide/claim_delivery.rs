@@ -16,6 +16,7 @@ use crate::facts::Facts;
 use crate::guard::{Guard, check, need};
 use crate::run::RunState;
 use crate::transition::Transition;
+use praxis_plant::{self as plant, Plant};
 
 /// Stage 8 of claimDelivery.
 pub(super) fn decide(
@@ -53,7 +54,7 @@ pub(super) fn decide(
     let claim = Claim {
         claimant: facts.actor_id.clone(),
         token_hash,
-        generation: U64(record.generation.get().saturating_add(1)),
+        generation: U64(generation(record.generation.get())),
         owner_epoch: U64(state.epoch),
         claimed_at_ms: U64(facts.now_ms),
         expires_at_ms: U64(facts.now_ms.saturating_add(lease_ms(state, body))),
@@ -85,6 +86,14 @@ pub(super) fn decide(
         same: Vec::new(),
         before_ms: Vec::new(),
     })
+}
+
+/// The generation of the claim after this one.
+fn generation(last: u64) -> u64 {
+    match plant::is(Plant::GenerationKept) {
+        true => last.max(1),
+        false => last.saturating_add(1),
+    }
 }
 
 /// The end of a claim whose lease has run out.

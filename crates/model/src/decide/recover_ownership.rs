@@ -23,6 +23,7 @@ use crate::guard::{Guard, check, need};
 use crate::run::RunState;
 use crate::stream::derived;
 use crate::transition::Transition;
+use praxis_plant::{self as plant, Plant};
 
 /// Stage 5 of recoverOwnership: of two that take over from one owner, the second is stale.
 pub(super) fn ownership(state: &RunState, body: &RecoverOwnership) -> Result<(), Rejection> {
@@ -54,7 +55,10 @@ pub(super) fn decide(
     body: &RecoverOwnership,
     facts: &Facts,
 ) -> Result<Decision, Rejection> {
-    let next = state.epoch.checked_add(1);
+    let next = match plant::is(Plant::EpochNotRaised) {
+        true => Some(state.epoch),
+        false => state.epoch.checked_add(1),
+    };
     let epoch = U64(need(Guard::RecoverEpoch, next, || epochs(state, body))?);
     let mut outcome = Outcome {
         transitions: vec![Transition::EpochRaised {
@@ -92,6 +96,11 @@ fn listed(attempt: &Attempt) -> Value {
     object! { "operationId": &attempt.operation_id, "attemptId": &attempt.attempt_id, "status": attempt.status }
 }
 
+fn is_given_back(state: DeliveryState) -> bool {
+    let receipt = state == DeliveryState::Acknowledged;
+    state == DeliveryState::Claimed || receipt && plant::is(Plant::ReceiptLostOnTakeover)
+}
+
 /// Claims that ended without a receipt: their deliveries can be claimed again (HD-02.8).
 fn fence_claims(state: &RunState, facts: &Facts, outcome: &mut Outcome) {
     for (id, delivery) in &state.deliveries {
@@ -99,7 +108,7 @@ fn fence_claims(state: &RunState, facts: &Facts, outcome: &mut Outcome) {
             .record
             .claim
             .as_ref()
-            .filter(|_| delivery.record.state == DeliveryState::Claimed)
+            .filter(|_| is_given_back(delivery.record.state))
         else {
             continue;
         };
@@ -112,7 +121,7 @@ fn fence_claims(state: &RunState, facts: &Facts, outcome: &mut Outcome) {
         };
         outcome.transitions.push(Transition::DeliveryMoved {
             delivery_id: id.clone(),
-            from: DeliveryState::Claimed,
+            from: delivery.record.state,
             to: DeliveryState::Pending,
             ended: Some(ClaimEnd {
                 cause,

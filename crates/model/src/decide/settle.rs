@@ -20,6 +20,7 @@ use crate::guard::{Guard, check, need};
 use crate::mission::cost_account;
 use crate::run::RunState;
 use crate::transition::Transition;
+use praxis_plant::{self as plant, Plant};
 
 /// Stage 6 of settle: who may return a prepared attempt, and who may say that an uncertain one had no effect.
 pub(super) fn authority(state: &RunState, body: &Settle, facts: &Facts) -> Result<(), Rejection> {
@@ -58,7 +59,7 @@ pub(super) fn decide(
         named,
     )?;
     let outcome = if body.outcome == SettledOutcome::Unknown {
-        lost(attempt, body)?
+        lost(state, attempt, body)?
     } else {
         settled(state, body, facts, attempt)?
     };
@@ -72,7 +73,7 @@ pub(super) fn decide(
 }
 
 /// The answer is lost: the attempt is uncertain, and its reservation stays.
-fn lost(attempt: &Attempt, body: &Settle) -> Result<Outcome, Rejection> {
+fn lost(state: &RunState, attempt: &Attempt, body: &Settle) -> Result<Outcome, Rejection> {
     let named = || {
         members(
             object! { "attemptId": &body.attempt_id, "status": attempt.status, "actual": body.actual },
@@ -91,8 +92,13 @@ fn lost(attempt: &Attempt, body: &Settle) -> Result<Outcome, Rejection> {
         actual: None,
         evidence: body.evidence.clone(),
     };
+    let released = plant::is(Plant::UnknownReleases).then(|| Posting::Release {
+        account: cost_account(&state.subject),
+        reserved: attempt.reserved,
+    });
     Ok(Outcome {
         transitions: vec![moved],
+        accounts: released.into_iter().collect(),
         ..Outcome::default()
     })
 }
@@ -209,9 +215,19 @@ pub(super) fn confirm(
         actual: Some(said.actual),
         evidence: said.evidence.to_vec(),
     };
+    let mut accounts = vec![posting];
+    let twice = plant::is(Plant::ReservationEndsTwice) || plant::is(Plant::AmountSaturates);
+    if twice {
+        let account = cost_account(&state.subject);
+        accounts.push(Posting::Release { account, reserved });
+    }
+    let late = state.lifecycle != aiws::record::Lifecycle::Running;
+    if late && plant::is(Plant::LateSettlementDropped) {
+        accounts.clear();
+    }
     Ok(Outcome {
         transitions: vec![moved],
-        accounts: vec![posting],
+        accounts,
         ..Outcome::default()
     })
 }
