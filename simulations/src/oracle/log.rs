@@ -43,13 +43,11 @@ impl Oracle {
             return Err(unknown(format!("{asked} appends have {told} answers")));
         }
         self.state.epochs.begin();
-        let stored = |it: &Answer| matches!(it, Answer::Stored { .. });
         let refused = |it: &Answer| matches!(it, Answer::Refused { .. });
         self.log.last = match answers {
-            all if all.iter().any(stored) => Last::Stored,
-            all if !all.is_empty() && all.iter().all(refused) => Last::Refused,
             all if all.contains(&Answer::NotStored) => Last::Failed,
-            _ => self.log.last,
+            all if all.iter().any(refused) => Last::Refused,
+            _ => Last::Stored,
         };
         for (handed, answer) in batch.into_iter().zip(answers) {
             match answer {

@@ -26,10 +26,10 @@ pub(super) struct Tables {
 /// What the batch before a look was answered with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Last {
-    /// Something was stored, or nothing was handed in.
+    /// Everything was stored or known, or nothing was handed in.
     #[default]
     Stored,
-    /// Everything was refused.
+    /// Something was refused.
     Refused,
     /// The commit failed.
     Failed,
