@@ -11,7 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use aiws::digest::{Digest, Hasher};
 use praxis_journal::{Disk, StorageBackend};
 
+mod loss;
 mod world;
+
+pub use loss::{Loss, LossKind, Strike};
 
 use world::{FileState, NameChange, Pending, World};
 
@@ -150,7 +153,7 @@ impl CrashDisk {
             FileState {
                 durable: bytes.clone(),
                 cache: bytes,
-                pending: Vec::new(),
+                ..FileState::default()
             }
         });
         let mut names = world.durable_names.clone();
@@ -177,7 +180,8 @@ impl CrashDisk {
         let files = world.files.iter().map(|file| FileState {
             durable: file.cache.clone(),
             cache: file.cache.clone(),
-            pending: Vec::new(),
+            kept: file.kept.clone(),
+            ..FileState::default()
         });
         let (files, names) = (files.collect(), world.names.clone());
         let found = World {
@@ -220,7 +224,7 @@ impl CrashDisk {
         world.files.push(FileState {
             durable: bytes.clone(),
             cache: bytes,
-            pending: Vec::new(),
+            ..FileState::default()
         });
         world.names.insert(name.to_owned(), inode);
         world.durable_names.insert(name.to_owned(), inode);
@@ -261,6 +265,24 @@ impl CrashDisk {
         if failure == Some(Failure::Panic) {
             drop(world);
             std::panic::panic_any("the simulated storage engine panics");
+        }
+        if let Some(strike) = world.strikes(Some(kind)) {
+            return match strike {
+                Strike::EnginePanic => {
+                    drop(world);
+                    std::panic::panic_any("the simulated storage engine panics")
+                }
+                Strike::SyncErrorKept => Ok((world, Some(Failure::Device))),
+                Strike::SyncErrorReverted => Ok((world, Some(Failure::Reverting))),
+                Strike::MisdirectedWrite => {
+                    world.misdirect = true;
+                    Ok((world, failure))
+                }
+                other => match other.error() {
+                    Some(error) => Err(error),
+                    None => Ok((world, failure)),
+                },
+            };
         }
         Ok((world, failure))
     }
@@ -350,10 +372,20 @@ impl StorageBackend for CrashFile {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let world = self.disk.world();
+        let mut world = self.disk.world();
         world.alive()?;
         let start = usize::try_from(offset).map_err(io::Error::other)?;
-        let bytes = world.files[self.inode].cache.get(start..start + out.len());
+        let strike = world.strikes(None);
+        if let Some(error) = strike.and_then(Strike::error) {
+            return Err(error);
+        }
+        let file = &world.files[self.inode];
+        let range = start..start + out.len();
+        let stale = match strike {
+            Some(Strike::StaleRead) => file.durable.get(range.clone()),
+            _ => None,
+        };
+        let bytes = stale.or_else(|| file.cache.get(range));
         out.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
         Ok(())
     }
@@ -377,18 +409,20 @@ impl StorageBackend for CrashFile {
     fn sync_data(&self) -> io::Result<()> {
         let (mut world, failure) = self.disk.begin(Kind::Sync)?;
         let failure = failure.or_else(|| world.take_failing_sync(self.inode));
+        let lying = world.lying;
         let file = &mut world.files[self.inode];
-        let pending = std::mem::take(&mut file.pending);
         match failure {
+            None if lying => return Ok(()),
             None => {
-                pending
-                    .iter()
-                    .for_each(|pending| pending.apply(&mut file.durable));
+                file.sync();
                 return Ok(());
             }
             // The pages stay in the cache and count as clean: no later sync writes them.
-            Some(Failure::Device | Failure::Panic) => {}
-            Some(Failure::Reverting) => file.cache = file.durable.clone(),
+            Some(Failure::Device | Failure::Panic) => file.pending.clear(),
+            Some(Failure::Reverting) => {
+                file.pending.clear();
+                file.cache = file.durable.clone();
+            }
         }
         Err(device_error())
     }
@@ -403,6 +437,10 @@ impl StorageBackend for CrashFile {
         if end > now {
             world.room(end - now)?;
         }
+        let offset = match std::mem::take(&mut world.misdirect) {
+            true => offset + loss::SECTOR_BYTES as u64,
+            false => offset,
+        };
         let pending = Pending::Write(offset, data.to_vec());
         let file = &mut world.files[self.inode];
         pending.apply(&mut file.cache);

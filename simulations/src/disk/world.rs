@@ -3,10 +3,11 @@
 //! Invariant: what is pending is kept in order, and applying all of it gives what the running system sees. Held by the
 //! disk behind one lock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use super::{Failure, Kind};
+use super::{Failure, Kind, Strike};
+use crate::fault::Fault;
 
 #[derive(Debug, Default)]
 pub(super) struct World {
@@ -22,6 +23,13 @@ pub(super) struct World {
     pub capacity: Option<u64>,
     pub dead: bool,
     pub kinds: Vec<Kind>,
+    /// Faults that strike the first operation of their kind from an operation on.
+    pub armed: Vec<(u64, Strike)>,
+    pub struck: BTreeSet<Fault>,
+    pub struck_now: bool,
+    pub lying: bool,
+    /// The next write lands in the next sector.
+    pub misdirect: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -29,6 +37,10 @@ pub(super) struct FileState {
     pub durable: Vec<u8>,
     pub cache: Vec<u8>,
     pub pending: Vec<Pending>,
+    /// What it was at earlier syncs, oldest first.
+    pub kept: Vec<Vec<u8>>,
+    /// When it was last written, in milliseconds of the simulated clock.
+    pub at_ms: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -83,7 +95,35 @@ impl World {
     }
 }
 
+impl FileState {
+    /// Syncs it; what it was before is kept, for a rollback.
+    pub(super) fn sync(&mut self) {
+        if self.pending.is_empty() {
+            return;
+        }
+        if self.kept.len() == KEPT {
+            self.kept.remove(0);
+        }
+        self.kept.push(self.durable.clone());
+        let pending = std::mem::take(&mut self.pending);
+        pending
+            .iter()
+            .for_each(|pending| pending.apply(&mut self.durable));
+    }
+}
+
+/// Images of earlier syncs that are kept of each file.
+const KEPT: usize = 4;
+
 impl Pending {
+    /// Its bytes; none for a change of length.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Write(_, data) => data.len(),
+            Self::Length(_) => 0,
+        }
+    }
+
     pub(super) fn apply(&self, bytes: &mut Vec<u8>) {
         match self {
             Self::Write(_, data) => self.apply_part(data.len(), bytes),
