@@ -5,12 +5,11 @@
 use std::path::Path;
 use std::sync::Mutex;
 
-use rustix::fs::FlockOperation;
-use rustix::io::Errno;
+use praxis_plant::{self as plant, Plant};
 
 use crate::directory::Directory;
 use crate::error::ArtifactError;
-use crate::file::{FileArtifacts, last_put_ms};
+use crate::file::FileArtifacts;
 use crate::fs::Step;
 use crate::provider::Orphan;
 
@@ -48,16 +47,16 @@ impl FileArtifacts {
             return Ok(false);
         };
         // A put that confirms these bytes holds this lock until it has renewed their time.
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Ok(false),
-            Err(errno) => return Err(ArtifactError::io(Step::Open, errno.into())),
+        let alone = self.fs.lock_alone(&file);
+        if !alone.map_err(|source| ArtifactError::io(Step::Open, source))? {
+            return Ok(false);
         }
-        let facts = file
-            .metadata()
-            .map_err(|source| ArtifactError::io(Step::Open, source))?;
-        let last_put_ms =
-            last_put_ms(&facts).map_err(|source| ArtifactError::io(Step::Open, source))?;
+        let facts = self.fs.facts(&file);
+        let facts = facts.map_err(|source| ArtifactError::io(Step::Open, source))?;
+        let last_put_ms = match plant::is(Plant::CollectRaces) {
+            true => orphan.last_put_ms,
+            false => facts.last_put_ms,
+        };
         let current = Orphan {
             last_put_ms,
             ..orphan.clone()

@@ -3,9 +3,12 @@
 //! `FileArtifacts` calls it through `fs::Fs`; simulators wrap it.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::UNIX_EPOCH;
 
 use rustix::fs::{
     AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps,
@@ -14,7 +17,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::error::ArtifactError;
-use crate::fs::{Fs, Step};
+use crate::fs::{FileFacts, Fs, Handle, Step};
 use crate::limits::ENTRIES_MAX;
 
 /// Permission bits of the directory: its owner's alone.
@@ -22,6 +25,12 @@ const DIRECTORY_MODE: Mode = Mode::RWXU;
 
 /// Permission bits of a file: its owner's alone.
 const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// What a temporary file's name begins with; a digest never does.
+pub(crate) const TEMPORARY_PREFIX: &str = "temporary-";
+
+/// Numbers the temporary files of this process, over all stores that it opened.
+static NEXT_TEMPORARY: AtomicU64 = AtomicU64::new(0);
 
 /// Whoever else could enter, list or change the directory.
 const OTHERS: Mode = Mode::RWXG.union(Mode::RWXO);
@@ -92,24 +101,57 @@ impl Directory {
 }
 
 impl Fs for Directory {
-    fn create(&self, name: &str) -> io::Result<File> {
+    fn temporary_name(&self) -> String {
+        let number = NEXT_TEMPORARY.fetch_add(1, Ordering::Relaxed);
+        format!("{TEMPORARY_PREFIX}{}-{number}", std::process::id())
+    }
+
+    fn facts(&self, file: &Handle) -> io::Result<FileFacts> {
+        let metadata = opened(file)?.metadata()?;
+        Ok(FileFacts {
+            odd: kind_if_not_regular(&metadata),
+            len: metadata.len(),
+            links: metadata.nlink(),
+            last_put_ms: last_put_ms(&metadata)?,
+        })
+    }
+
+    fn lock_shared(&self, file: &Handle) -> io::Result<()> {
+        let file = opened(file)?;
+        loop {
+            match rustix::fs::flock(file, FlockOperation::LockShared) {
+                Err(Errno::INTR) => {}
+                done => return Ok(done?),
+            }
+        }
+    }
+
+    fn lock_alone(&self, file: &Handle) -> io::Result<bool> {
+        match rustix::fs::flock(opened(file)?, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(true),
+            Err(Errno::WOULDBLOCK) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn create(&self, name: &str) -> io::Result<Handle> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let file = rustix::fs::openat(&self.held, name, flags | OFlags::CLOEXEC, FILE_MODE)?;
         // The lock tells a sweep that this file is alive. One that came first either still has the lock or has
         // removed the name; to the caller both look like a name that was taken.
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) if rustix::fs::fstat(&file)?.st_nlink == 1 => Ok(file.into()),
+            Ok(()) if rustix::fs::fstat(&file)?.st_nlink == 1 => Ok(Box::new(File::from(file))),
             Ok(()) | Err(Errno::WOULDBLOCK) => Err(Errno::EXIST.into()),
             Err(errno) => Err(errno.into()),
         }
     }
 
-    fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<()> {
-        file.write_all(bytes)
+    fn write(&self, file: &mut Handle, bytes: &[u8]) -> io::Result<()> {
+        opened_mut(file)?.write_all(bytes)
     }
 
-    fn sync(&self, file: &File) -> io::Result<()> {
-        file.sync_all()
+    fn sync(&self, file: &Handle) -> io::Result<()> {
+        opened(file)?.sync_all()
     }
 
     fn publish(&self, temporary: &str, name: &str) -> io::Result<()> {
@@ -129,7 +171,7 @@ impl Fs for Directory {
     }
 
     fn sweep(&self, temporary: &str) -> io::Result<bool> {
-        let file = self.open(temporary)?;
+        let file = self.open_file(temporary)?;
         let stat = rustix::fs::fstat(&file)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Ok(false);
@@ -141,16 +183,15 @@ impl Fs for Directory {
         }
     }
 
-    fn open(&self, name: &str) -> io::Result<File> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        Ok(rustix::fs::openat(&self.held, name, flags, Mode::empty())?.into())
+    fn open(&self, name: &str) -> io::Result<Handle> {
+        Ok(Box::new(self.open_file(name)?))
     }
 
-    fn read(&self, file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
-        file.read(buffer)
+    fn read(&self, file: &mut Handle, buffer: &mut [u8]) -> io::Result<usize> {
+        opened_mut(file)?.read(buffer)
     }
 
-    fn touch(&self, file: &File) -> io::Result<()> {
+    fn touch(&self, file: &Handle) -> io::Result<()> {
         let now = Timespec {
             tv_sec: 0,
             tv_nsec: UTIME_NOW,
@@ -159,7 +200,7 @@ impl Fs for Directory {
             last_access: now,
             last_modification: now,
         };
-        Ok(rustix::fs::futimens(file, &times)?)
+        Ok(rustix::fs::futimens(opened(file)?, &times)?)
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
@@ -191,7 +232,25 @@ impl Fs for Directory {
     }
 }
 
+/// The file of a handle that this port gave.
+fn opened(file: &Handle) -> io::Result<&File> {
+    file.downcast_ref().ok_or_else(foreign)
+}
+
+fn opened_mut(file: &mut Handle) -> io::Result<&mut File> {
+    file.downcast_mut().ok_or_else(foreign)
+}
+
+fn foreign() -> io::Error {
+    io::Error::other("expected a file of this directory, found one of another port")
+}
+
 impl Directory {
+    fn open_file(&self, name: &str) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Ok(rustix::fs::openat(&self.held, name, flags, Mode::empty())?.into())
+    }
+
     /// Removes `temporary` if it still names the file whose lock the caller holds: the put that made it may have
     /// published it, and another may have taken the name, before the lock was free.
     fn remove_if_same(&self, temporary: &str, locked: &Stat) -> io::Result<bool> {
@@ -208,4 +267,26 @@ impl Directory {
 
 fn is_same(one: &Stat, other: &Stat) -> bool {
     one.st_dev == other.st_dev && one.st_ino == other.st_ino
+}
+
+/// What a file is instead of a regular one.
+pub(crate) fn kind_if_not_regular(metadata: &Metadata) -> Option<&'static str> {
+    let kind = metadata.file_type();
+    if kind.is_file() {
+        None
+    } else if kind.is_dir() {
+        Some("a directory")
+    } else if kind.is_fifo() {
+        Some("a FIFO")
+    } else {
+        Some("a socket or a device")
+    }
+}
+
+fn last_put_ms(metadata: &Metadata) -> io::Result<u64> {
+    // A time before 1970 is a clock that was wrong; as 0 it makes the file look old, and only a host collects.
+    let since = metadata.modified()?.duration_since(UNIX_EPOCH);
+    Ok(since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }))
 }

@@ -25,8 +25,9 @@
 //!
 //! # Faults for tests
 //!
-//! Every step that a put takes passes through [`fs::Fs`], whose production form is [`directory::Directory`]. A
-//! simulator wraps that one, fails or stops at a chosen step, and looks at the real directory afterwards.
+//! Every step that a put takes passes through [`fs::Fs`], whose production form is [`directory::Directory`]. A test wraps
+//! that one, fails or stops at a chosen step, and looks at the real directory afterwards; the crash simulator has a
+//! directory of its own, on a disk that loses power.
 
 mod collect;
 pub mod directory;

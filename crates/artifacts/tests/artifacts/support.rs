@@ -11,7 +11,7 @@ use aiws::digest::{Digest, sha256};
 use aiws::id::ActorId;
 use aiws::record::Artifact;
 use praxis_artifacts::directory::Directory;
-use praxis_artifacts::fs::{Fs, Step};
+use praxis_artifacts::fs::{FileFacts, Fs, Handle, Step};
 use praxis_artifacts::{ArtifactError, ArtifactProvider, FileArtifacts};
 use tempfile::TempDir;
 
@@ -227,14 +227,31 @@ impl Faulty {
     }
 
     /// The path of an open file, which the port does not pass on.
-    fn path_of(file: &File) -> PathBuf {
+    fn path_of(file: &Handle) -> PathBuf {
         use std::os::fd::AsRawFd;
+        let file: &File = file.downcast_ref().unwrap();
         std::fs::read_link(Path::new("/proc/self/fd").join(file.as_raw_fd().to_string())).unwrap()
     }
 }
 
 impl Fs for Faulty {
-    fn create(&self, name: &str) -> io::Result<File> {
+    fn temporary_name(&self) -> String {
+        self.real.temporary_name()
+    }
+
+    fn facts(&self, file: &Handle) -> io::Result<FileFacts> {
+        self.real.facts(file)
+    }
+
+    fn lock_shared(&self, file: &Handle) -> io::Result<()> {
+        self.real.lock_shared(file)
+    }
+
+    fn lock_alone(&self, file: &Handle) -> io::Result<bool> {
+        self.real.lock_alone(file)
+    }
+
+    fn create(&self, name: &str) -> io::Result<Handle> {
         self.faults.step(Step::Create)?;
         let file = self.real.create(name)?;
         let mut state = self.faults.state.lock().unwrap();
@@ -242,7 +259,7 @@ impl Fs for Faulty {
         Ok(file)
     }
 
-    fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<()> {
+    fn write(&self, file: &mut Handle, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.faults.state.lock().unwrap();
         state.unsynced.push(Self::path_of(file));
         drop(state);
@@ -254,7 +271,7 @@ impl Fs for Faulty {
         self.real.write(file, bytes)
     }
 
-    fn sync(&self, file: &File) -> io::Result<()> {
+    fn sync(&self, file: &Handle) -> io::Result<()> {
         self.faults.step(Step::Sync)?;
         self.real.sync(file)?;
         let synced = Self::path_of(file);
@@ -290,12 +307,12 @@ impl Fs for Faulty {
         self.real.sweep(temporary)
     }
 
-    fn open(&self, name: &str) -> io::Result<File> {
+    fn open(&self, name: &str) -> io::Result<Handle> {
         self.faults.step(Step::Open)?;
         self.real.open(name)
     }
 
-    fn read(&self, file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
+    fn read(&self, file: &mut Handle, buffer: &mut [u8]) -> io::Result<usize> {
         self.faults.step(Step::Read)?;
         let state = self.faults.state.lock().unwrap();
         let most = state.read_max.unwrap_or(buffer.len()).min(buffer.len());
@@ -308,7 +325,7 @@ impl Fs for Faulty {
         Ok(count)
     }
 
-    fn touch(&self, file: &File) -> io::Result<()> {
+    fn touch(&self, file: &Handle) -> io::Result<()> {
         self.faults.step(Step::Touch)?;
         self.real.touch(file)
     }
