@@ -11,11 +11,18 @@ use praxis_journal::{Append, Ledger, Options};
 
 use crate::crash::{HOT_LOG, Told, Violation, drive, go_on, judge};
 use crate::disk::{CrashDisk, Kind, Survival};
+use crate::fault::Fault;
 use crate::script::Script;
 
+mod damage;
+mod errors;
 mod index;
 mod log;
+mod recovery;
 mod sync;
+mod table;
+
+pub use table::ALL;
 
 /// Up to this many pending writes all subsets are tried.
 const EXHAUSTIVE: usize = 14;
@@ -28,44 +35,12 @@ const GOES_ON: usize = 32;
 pub struct Scenario {
     /// Its name.
     pub name: &'static str,
+    /// What happens in it and what of it is enumerated.
+    pub what: &'static str,
+    /// The kinds of fault that it makes.
+    pub faults: &'static [Fault],
     work: fn(&mut Count) -> Result<(), Violation>,
 }
-
-/// All scenarios.
-pub const ALL: [Scenario; 8] = [
-    Scenario {
-        name: "every-subset",
-        work: log::every_subset,
-    },
-    Scenario {
-        name: "byte-tears",
-        work: log::byte_tears,
-    },
-    Scenario {
-        name: "crash-in-recovery",
-        work: log::crash_in_recovery,
-    },
-    Scenario {
-        name: "roll-over",
-        work: log::roll_over,
-    },
-    Scenario {
-        name: "every-operation",
-        work: index::every_operation,
-    },
-    Scenario {
-        name: "index-subsets",
-        work: index::subsets,
-    },
-    Scenario {
-        name: "failed-sync",
-        work: sync::goes_on,
-    },
-    Scenario {
-        name: "failed-sync-every-subset",
-        work: sync::every_subset,
-    },
-];
 
 impl Scenario {
     /// The scenario of a name.
@@ -103,6 +78,12 @@ impl Count {
     /// How many distinct images were judged.
     pub fn judged(&self) -> usize {
         self.images.len()
+    }
+
+    /// Counts a damaged image, which is not judged by the promises of a crash.
+    fn damaged(&mut self, disk: &CrashDisk) {
+        self.tried += 1;
+        self.images.insert((disk.identity(), 0, false));
     }
 
     /// Judges a disk unless the same image was judged under the same promises.
@@ -165,6 +146,30 @@ impl Story {
             batches,
             flush,
         })
+    }
+
+    /// Two commits of several appends each.
+    fn batched() -> Result<Self, Violation> {
+        let mut story = Self::six(false)?;
+        let mut batches = std::mem::take(&mut story.batches).into_iter();
+        let first = batches.by_ref().take(3).flatten().collect();
+        story.batches = vec![first, batches.flatten().collect()];
+        Ok(story)
+    }
+
+    /// Some appends of which every one but the first begins a new segment.
+    fn rolling(appends: usize) -> Result<Self, Violation> {
+        let mut story = Self::six(false)?;
+        story.options.segment_bytes = 1;
+        story.batches.truncate(appends);
+        Ok(story)
+    }
+
+    /// How many operations the creation takes.
+    fn created(&self) -> usize {
+        let disk = CrashDisk::new();
+        drop(drive(&disk, &self.options, &[], |_, _| ()));
+        disk.kinds().len()
     }
 
     fn between(&self) -> impl FnMut(usize, &mut Ledger) {

@@ -6,7 +6,7 @@
 // In a test a failed step is a failed test, in helpers too.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use praxis_simulations::scenario::{Count, Scenario};
+use praxis_simulations::scenario::{ALL, Count, Scenario};
 
 fn holds(name: &str) -> Count {
     let count = Scenario::named(name).unwrap().run();
@@ -69,4 +69,61 @@ fn sto_2_a_failed_sync_then_more_appends_then_a_loss_of_power() {
 #[test]
 fn sto_2_a_failed_sync_then_every_subset() {
     holds("failed-sync-every-subset");
+}
+
+/// A scenario that damages on purpose makes few images, each of them its own.
+const FEW: usize = 5;
+
+fn runs(name: &str) {
+    let began = std::time::Instant::now();
+    let count = Scenario::named(name).unwrap().run();
+    let count = count.unwrap_or_else(|violation| panic!("{name}: {violation}"));
+    println!("{name}: {count}, {} ms", began.elapsed().as_millis());
+    assert!(count.judged() >= FEW, "{name} made hardly any state");
+}
+
+macro_rules! scenarios {
+    ($($(#[$doc:meta])* $test:ident $name:literal;)*) => { $($(#[$doc])* #[test] fn $test() { runs($name); })* };
+}
+
+scenarios! {
+    /// Proves STO-2: a commit of several appends is there whole or not at all.
+    sto_2_batches_at_the_edges "batch-edges";
+    /// Proves STO-2: the same with a crash in the recovery.
+    sto_2_batches_and_recovery "batch-recovery";
+    /// Proves STO-2, STO-8: an index that is cut costs replay time, also when its recovery is cut.
+    sto_2_index_and_recovery "index-recovery";
+    /// Proves STO-2: a torn write loses nothing when the recovery is cut.
+    sto_2_tears_and_recovery "tear-recovery";
+    /// Proves STO-2, STO-8: a lost index is made anew, and that may be cut.
+    sto_2_index_rebuilt "index-rebuild";
+    /// Proves STO-2: a full disk denies and loses nothing.
+    sto_2_full_disk_then_a_crash "full-disk";
+    /// Proves STO-2: a failed write loses nothing.
+    sto_2_write_error_then_a_crash "write-error";
+    /// Proves STO-2: a failed change of a length loses nothing.
+    sto_2_length_error_then_a_crash "length-error";
+    /// Proves STO-2: a failed change of a name loses nothing.
+    sto_2_name_error_then_a_crash "name-error";
+    /// Proves STO-2: a failed sync of the directory loses nothing.
+    sto_2_directory_sync_error_then_a_crash "directory-sync-error";
+    /// Proves STO-2: a failed sync, then a crash in the recovery.
+    sto_2_failed_sync_and_recovery "failed-sync-recovery";
+    /// Proves STO-4: a changed bit of the log is never taken for the log.
+    sto_4_a_flip_in_the_log "flip-log";
+    /// Proves STO-4: a changed bit of the index never changes the log.
+    sto_4_a_flip_in_the_index "flip-index";
+    /// Proves STO-4: an older log under a newer index is told; both older are seen against a checkpoint.
+    sto_4_rollbacks "rollback";
+}
+
+/// Each scenario has a name of its own, a sentence and faults.
+#[test]
+fn every_scenario_says_what_it_is() {
+    let names: std::collections::BTreeSet<_> = ALL.iter().map(|it| it.name).collect();
+    assert_eq!(names.len(), ALL.len());
+    assert!(
+        ALL.iter()
+            .all(|it| !it.what.is_empty() && !it.faults.is_empty())
+    );
 }
