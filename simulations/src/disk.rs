@@ -11,9 +11,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use aiws::digest::{Digest, Hasher};
 use praxis_journal::{Disk, StorageBackend};
 
+mod artifacts;
 mod loss;
 mod world;
 
+pub use artifacts::CrashArtifacts;
 pub use loss::{Loss, LossKind, Strike};
 
 use world::{FileState, NameChange, Pending, World};
@@ -296,7 +298,11 @@ impl Disk for CrashDisk {
     fn list(&self) -> io::Result<Vec<String>> {
         let world = self.world();
         world.alive()?;
-        Ok(world.names.keys().cloned().collect())
+        let names = world.names.keys();
+        Ok(names
+            .filter(|name| !name.starts_with(artifacts::PREFIX))
+            .cloned()
+            .collect())
     }
 
     fn open(&self, name: &str, _write: bool) -> io::Result<Arc<dyn StorageBackend>> {
@@ -348,13 +354,7 @@ impl Disk for CrashDisk {
     }
 
     fn sync_directory(&self) -> io::Result<()> {
-        let (mut world, failure) = self.begin(Kind::SyncNames)?;
-        if failure.is_some() {
-            return Err(device_error());
-        }
-        world.durable_names = world.names.clone();
-        world.pending_names.clear();
-        Ok(())
+        self.sync_names(|name| !name.starts_with(artifacts::PREFIX))
     }
 }
 
@@ -407,24 +407,7 @@ impl StorageBackend for CrashFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        let (mut world, failure) = self.disk.begin(Kind::Sync)?;
-        let failure = failure.or_else(|| world.take_failing_sync(self.inode));
-        let lying = world.lying;
-        let file = &mut world.files[self.inode];
-        match failure {
-            None if lying => return Ok(()),
-            None => {
-                file.sync();
-                return Ok(());
-            }
-            // The pages stay in the cache and count as clean: no later sync writes them.
-            Some(Failure::Device | Failure::Panic) => file.pending.clear(),
-            Some(Failure::Reverting) => {
-                file.pending.clear();
-                file.cache = file.durable.clone();
-            }
-        }
-        Err(device_error())
+        self.disk.sync_file(self.inode)
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {

@@ -257,6 +257,7 @@ impl CrashDisk {
                     cache: bytes,
                     pending: Vec::new(),
                     kept: file.kept.clone(),
+                    at_ms: file.at_ms,
                     ..FileState::default()
                 }
             })

@@ -145,6 +145,13 @@ impl Pending {
 }
 
 impl NameChange {
+    /// The name that it is about.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Create(name, _) | Self::Rename(name, _) | Self::Remove(name) => name,
+        }
+    }
+
     pub(super) fn apply(&self, names: &mut BTreeMap<String, usize>) {
         match self {
             Self::Create(name, inode) => drop(names.insert(name.clone(), *inode)),
