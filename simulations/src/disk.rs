@@ -12,12 +12,14 @@ use aiws::digest::{Digest, Hasher};
 use praxis_journal::{Disk, StorageBackend};
 
 mod artifacts;
+mod image;
 mod loss;
 mod world;
 
 pub use artifacts::CrashArtifacts;
 pub use loss::{Loss, LossKind, Strike};
 
+use image::{Data, Image};
 use world::{FileState, NameChange, Pending, World};
 
 /// A directory of files in memory. Clones share it.
@@ -152,11 +154,7 @@ impl CrashDisk {
                     _ => {}
                 }
             }
-            FileState {
-                durable: bytes.clone(),
-                cache: bytes,
-                ..FileState::default()
-            }
+            FileState::settled(bytes)
         });
         let mut names = world.durable_names.clone();
         world
@@ -180,16 +178,16 @@ impl CrashDisk {
     pub fn settled(&self) -> Self {
         let world = self.world();
         let files = world.files.iter().map(|file| FileState {
-            durable: file.cache.clone(),
-            cache: file.cache.clone(),
             kept: file.kept.clone(),
-            ..FileState::default()
+            at_ms: file.at_ms,
+            ..FileState::settled(file.cache.clone())
         });
         let (files, names) = (files.collect(), world.names.clone());
         let found = World {
             files,
             durable_names: names.clone(),
             names,
+            struck: world.struck.clone(),
             ..World::default()
         };
         Self {
@@ -203,7 +201,7 @@ impl CrashDisk {
         world
             .names
             .get(name)
-            .map(|inode| world.files[*inode].cache.clone())
+            .map(|inode| world.files[*inode].cache.to_vec())
     }
 
     /// The digest of every name and byte that the running system sees: the identity of a crash state.
@@ -211,10 +209,9 @@ impl CrashDisk {
         let world = self.world();
         let mut hasher = Hasher::new();
         for (name, inode) in &world.names {
-            let cache = &world.files[*inode].cache;
+            hasher.update(&(name.len() as u64).to_le_bytes());
             hasher.update(name.as_bytes());
-            hasher.update(&(cache.len() as u64).to_le_bytes());
-            hasher.update(cache);
+            hasher.update(world.files[*inode].cache.digest().as_bytes());
         }
         hasher.finish()
     }
@@ -223,11 +220,9 @@ impl CrashDisk {
     pub fn put(&self, name: &str, bytes: Vec<u8>) {
         let mut world = self.world();
         let inode = world.files.len();
-        world.files.push(FileState {
-            durable: bytes.clone(),
-            cache: bytes,
-            ..FileState::default()
-        });
+        world
+            .files
+            .push(FileState::settled(Image::from(&bytes[..])));
         world.names.insert(name.to_owned(), inode);
         world.durable_names.insert(name.to_owned(), inode);
     }
@@ -380,14 +375,11 @@ impl StorageBackend for CrashFile {
             return Err(error);
         }
         let file = &world.files[self.inode];
-        let range = start..start + out.len();
-        let stale = match strike {
-            Some(Strike::StaleRead) => file.durable.get(range.clone()),
-            _ => None,
-        };
-        let bytes = stale.or_else(|| file.cache.get(range));
-        out.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
-        Ok(())
+        let stale = strike == Some(Strike::StaleRead) && file.durable.read(start, out);
+        match stale || file.cache.read(start, out) {
+            true => Ok(()),
+            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
@@ -399,10 +391,7 @@ impl StorageBackend for CrashFile {
         if len > now {
             world.room(len - now)?;
         }
-        let pending = Pending::Length(len);
-        let file = &mut world.files[self.inode];
-        pending.apply(&mut file.cache);
-        file.pending.push(pending);
+        world.files[self.inode].take(Pending::Length(len));
         Ok(())
     }
 
@@ -424,10 +413,7 @@ impl StorageBackend for CrashFile {
             true => offset + loss::SECTOR_BYTES as u64,
             false => offset,
         };
-        let pending = Pending::Write(offset, data.to_vec());
-        let file = &mut world.files[self.inode];
-        pending.apply(&mut file.cache);
-        file.pending.push(pending);
+        world.files[self.inode].take(Pending::Write(offset, Data::new(data)));
         Ok(())
     }
 }

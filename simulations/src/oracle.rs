@@ -167,6 +167,11 @@ impl Oracle {
         self.outbox.kept(consumer, sequence);
     }
 
+    /// The index was lost to an error of the disk and made anew, which loses the cursors of the outbox.
+    pub fn index_lost(&mut self) {
+        self.outbox.index_lost();
+    }
+
     /// An artifact was put; whether the call returned well.
     pub fn put(&mut self, digest: [u8; 32], ok: bool) {
         self.artifacts.put(digest, ok);

@@ -10,8 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use praxis_artifacts::fs::{FileFacts, Fs, Handle};
 use praxis_journal::Clock;
 
+use super::image::Data;
+use super::loss::SECTOR_BYTES;
 use super::world::{NameChange, Pending};
-use super::{CrashDisk, Failure, Kind, device_error};
+use super::{CrashDisk, Failure, Kind, Strike, device_error};
 
 /// What the names of the directory begin with.
 pub(super) const PREFIX: &str = "artifacts/";
@@ -82,7 +84,7 @@ impl CrashDisk {
         names
             .filter_map(|(name, inode)| {
                 let name = name.strip_prefix(PREFIX)?;
-                Some((name.to_owned(), world.files[*inode].cache.clone()))
+                Some((name.to_owned(), world.files[*inode].cache.to_vec()))
             })
             .collect()
     }
@@ -183,11 +185,14 @@ impl Fs for CrashArtifacts {
             return Err(device_error());
         }
         world.room(bytes.len() as u64)?;
-        let offset = world.files[inode].cache.len() as u64;
-        let pending = Pending::Write(offset, bytes.to_vec());
+        let elsewhere = match std::mem::take(&mut world.misdirect) {
+            true => SECTOR_BYTES as u64,
+            false => 0,
+        };
         let file = &mut world.files[inode];
-        pending.apply(&mut file.cache);
-        file.pending.push(pending);
+        let offset = file.cache.len() as u64 + elsewhere;
+        file.take(Pending::Write(offset, Data::new(bytes)));
+        file.at_ms = self.clock.now_ms();
         Ok(())
     }
 
@@ -230,12 +235,20 @@ impl Fs for CrashArtifacts {
             .ok_or_else(|| io::Error::other("a file of another port"))?;
         let mut world = self.disk.world();
         world.alive()?;
-        if let Some(error) = world.strikes(None).and_then(super::Strike::error) {
-            return Err(error);
+        let strike = world.strikes(None);
+        let file = &world.files[open.inode];
+        let image = match strike {
+            Some(Strike::StaleRead) => &file.durable,
+            _ => &file.cache,
+        };
+        let mut count = image.len().saturating_sub(open.at).min(buffer.len());
+        match strike {
+            // Half of it, which a reader of a stream has to expect.
+            Some(Strike::ShortRead) => count = count.div_ceil(2),
+            Some(strike) => strike.error().map_or(Ok(()), Err)?,
+            None => {}
         }
-        let bytes = world.files[open.inode].cache.get(open.at..).unwrap_or(&[]);
-        let count = bytes.len().min(buffer.len());
-        buffer[..count].copy_from_slice(&bytes[..count]);
+        image.read(open.at, &mut buffer[..count]);
         open.at += count;
         Ok(count)
     }

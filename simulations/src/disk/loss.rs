@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Mutex};
 
+use super::image::Image;
 use super::world::{FileState, Pending, World};
 use super::{CrashDisk, Kind};
 use crate::fault::Fault;
@@ -221,7 +222,7 @@ impl CrashDisk {
             return;
         };
         let at = below(mix(seed), last + 1);
-        file.cache[at] ^= 1 << (seed % 8);
+        file.cache.flip(at, (seed % 8) as u8);
         file.durable = file.cache.clone();
         file.pending.clear();
     }
@@ -253,12 +254,9 @@ impl CrashDisk {
                 let seed = mix(loss.seed ^ (inode as u64).wrapping_mul(0x9e37_79b9));
                 let bytes = survivors(file, loss.kind, seed);
                 FileState {
-                    durable: bytes.clone(),
-                    cache: bytes,
-                    pending: Vec::new(),
                     kept: file.kept.clone(),
                     at_ms: file.at_ms,
-                    ..FileState::default()
+                    ..FileState::settled(bytes)
                 }
             })
             .collect();
@@ -282,7 +280,7 @@ impl CrashDisk {
 }
 
 /// The bytes of a file after a loss of power.
-fn survivors(file: &FileState, kind: LossKind, seed: u64) -> Vec<u8> {
+fn survivors(file: &FileState, kind: LossKind, seed: u64) -> Image {
     let mut bytes = file.durable.clone();
     let count = file.pending.len();
     let one = below(seed, count.max(1));
@@ -313,21 +311,28 @@ fn survivors(file: &FileState, kind: LossKind, seed: u64) -> Vec<u8> {
             pending.apply(&mut bytes);
         }
     }
+    match kind {
+        // What a write put behind the old end goes with the length.
+        LossKind::LengthLost => bytes.resize(file.durable.len()),
+        LossKind::LengthEarly => bytes.resize(file.cache.len()),
+        _ => {}
+    }
     bytes
 }
 
 /// Each sector of a write survives or not by itself.
-fn sectors(pending: &Pending, seed: u64, bytes: &mut Vec<u8>) {
+fn sectors(pending: &Pending, seed: u64, image: &mut Image) {
     let Pending::Write(offset, data) = pending else {
         if seed.is_multiple_of(2) {
-            pending.apply(bytes);
+            pending.apply(image);
         }
         return;
     };
-    for (at, sector) in data.chunks(SECTOR_BYTES).enumerate() {
+    for at in 0..data.len().div_ceil(SECTOR_BYTES) {
         if mix(seed.wrapping_add(at as u64)).is_multiple_of(2) {
-            let offset = offset + (at * SECTOR_BYTES) as u64;
-            Pending::Write(offset, sector.to_vec()).apply(bytes);
+            let start = at * SECTOR_BYTES;
+            let sector = data.part(start, SECTOR_BYTES);
+            Pending::Write(offset + start as u64, sector).apply(image);
         }
     }
 }

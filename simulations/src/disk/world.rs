@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
+use super::image::{Data, Image};
 use super::{Failure, Kind, Strike};
 use crate::fault::Fault;
 
@@ -34,18 +35,18 @@ pub(super) struct World {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct FileState {
-    pub durable: Vec<u8>,
-    pub cache: Vec<u8>,
+    pub durable: Image,
+    pub cache: Image,
     pub pending: Vec<Pending>,
     /// What it was at earlier syncs, oldest first.
-    pub kept: Vec<Vec<u8>>,
+    pub kept: Vec<Image>,
     /// When it was last written, in milliseconds of the simulated clock.
     pub at_ms: u64,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum Pending {
-    Write(u64, Vec<u8>),
+    Write(u64, Data),
     Length(u64),
 }
 
@@ -96,6 +97,21 @@ impl World {
 }
 
 impl FileState {
+    /// A file of which everything is durable.
+    pub(super) fn settled(image: Image) -> Self {
+        Self {
+            durable: image.clone(),
+            cache: image,
+            ..Self::default()
+        }
+    }
+
+    /// Takes a write, or a change of length, into the cache.
+    pub(super) fn take(&mut self, pending: Pending) {
+        pending.apply(&mut self.cache);
+        self.pending.push(pending);
+    }
+
     /// Syncs it; what it was before is kept, for a rollback.
     pub(super) fn sync(&mut self) {
         if self.pending.is_empty() {
@@ -113,7 +129,7 @@ impl FileState {
 }
 
 /// Images of earlier syncs that are kept of each file.
-const KEPT: usize = 4;
+const KEPT: usize = 8;
 
 impl Pending {
     /// Its bytes; none for a change of length.
@@ -124,23 +140,17 @@ impl Pending {
         }
     }
 
-    pub(super) fn apply(&self, bytes: &mut Vec<u8>) {
+    pub(super) fn apply(&self, image: &mut Image) {
         match self {
-            Self::Write(_, data) => self.apply_part(data.len(), bytes),
-            Self::Length(len) => bytes.resize(usize::try_from(*len).unwrap_or(usize::MAX), 0),
+            Self::Write(_, data) => self.apply_part(data.len(), image),
+            Self::Length(len) => image.resize(usize::try_from(*len).unwrap_or(usize::MAX)),
         }
     }
 
-    pub(super) fn apply_part(&self, kept: usize, bytes: &mut Vec<u8>) {
-        let Self::Write(offset, data) = self else {
-            return;
-        };
-        let start = usize::try_from(*offset).unwrap_or(usize::MAX);
-        let end = start + kept.min(data.len());
-        if bytes.len() < end {
-            bytes.resize(end, 0);
+    pub(super) fn apply_part(&self, kept: usize, image: &mut Image) {
+        if let Self::Write(offset, data) = self {
+            image.put(usize::try_from(*offset).unwrap_or(usize::MAX), data, kept);
         }
-        bytes[start..end].copy_from_slice(&data[..end - start]);
     }
 }
 

@@ -41,6 +41,11 @@ impl Outbox {
     }
 
     /// An acknowledgement returned well: the cursor never goes back behind it.
+    /// The index was lost to an error of the disk and made anew: cursors begin again, and events come again.
+    pub fn index_lost(&mut self) {
+        self.consumers.values_mut().for_each(|of| of.kept = 0);
+    }
+
     pub fn kept(&mut self, consumer: &str, sequence: u64) {
         let of = self.of(consumer);
         of.kept = of.kept.max(sequence);

@@ -1,0 +1,135 @@
+//! What the oracle is shown: projections as plain texts.
+//!
+//! Invariant: nothing is left out and nothing made up; keys and values are canonical JSON. Part of the simulation.
+
+use std::collections::BTreeMap;
+
+use aiws::error::Error;
+use aiws::object;
+use praxis_journal::View;
+use praxis_model::stream::Subject;
+
+use super::Sim;
+use super::process::Process;
+use crate::invariant::{Broken, Invariant};
+use crate::oracle::Shown;
+
+type Table = BTreeMap<String, String>;
+
+impl Sim {
+    /// The oracle sees the projections.
+    pub(super) fn see(&mut self, process: &Process) -> Result<(), Broken> {
+        let view = process.ledger.view();
+        let subjects = self.subjects(process);
+        let shown = shown(&view, &subjects).map_err(|error| self.internal(&error))?;
+        self.oracle.shown(&shown)
+    }
+
+    fn subjects(&self, process: &Process) -> Vec<Subject> {
+        let mut all: Vec<Subject> = Vec::new();
+        for sealed in &process.log {
+            if !all.contains(&sealed.event.subject) {
+                all.push(sealed.event.subject.clone());
+            }
+        }
+        all
+    }
+
+    /// The log verifies, and every live owner's memory is what its stream folds to.
+    pub(super) fn verify(&mut self, process: &Process) -> Result<(), Broken> {
+        let report = process.ledger.verify(&mut |_, _| ());
+        if !self.disk.has_power() {
+            return Ok(());
+        }
+        match report {
+            Ok(report) => {
+                if let Some(finding) = report.findings.first()
+                    && !self.was_struck()
+                {
+                    let what = format!("verification: {finding:?}");
+                    return Err(Broken::new(Invariant::ProjectionsReplay, what));
+                }
+            }
+            Err(_) if self.was_struck() => {}
+            Err(error) => {
+                let what = format!("verification: {error}");
+                return Err(Broken::new(Invariant::ProjectionsReplay, what));
+            }
+        }
+        for (run, owners) in &process.owners {
+            let (Some(newest), Some(state)) = (owners.last(), self.folded(process, *run)?) else {
+                continue;
+            };
+            let memory = text(&newest.state).map_err(|error| self.internal(&error))?;
+            let log = text(&state).map_err(|error| self.internal(&error))?;
+            if newest.state.head == state.head && memory != log {
+                let what = format!("the memory of run {run} is not what its stream folds to");
+                return Err(Broken::new(Invariant::ProjectionsReplay, what));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn shown(view: &View, subjects: &[Subject]) -> Result<Shown, Error> {
+    let mut tables = BTreeMap::new();
+    let mut heads = Table::new();
+    for (stream, row) in view.heads() {
+        let value = object! {
+            "hash": row.head.hash.to_string(),
+            "revision": row.head.revision.to_string(),
+            "sequence": row.sequence.to_string(),
+        };
+        heads.insert(stream.as_str().to_owned(), text(&value)?);
+    }
+    tables.insert("heads", heads);
+    let owners = view.owners();
+    tables.insert(
+        "owners",
+        owners
+            .map(|(stream, row)| (stream.as_str().to_owned(), row.epoch.to_string()))
+            .collect(),
+    );
+    let mut registers = Table::new();
+    for (key, row) in view.registers() {
+        let value = object! { "revision": row.revision.to_string(), "value": row.value.clone() };
+        registers.insert(text(key)?, text(&value)?);
+    }
+    tables.insert("registers", registers);
+    let mut gates = Table::new();
+    for subject in subjects {
+        let closed = view.gates(subject);
+        if !closed.is_empty() {
+            gates.insert(text(subject)?, text(&closed)?);
+        }
+    }
+    tables.insert("gates", gates);
+    let mut accounts = Table::new();
+    for subject in subjects {
+        let key = praxis_model::mission::cost_account(subject);
+        if let Some(row) = view.account(&key) {
+            accounts.insert(text(&key)?, text(row)?);
+        }
+    }
+    tables.insert("accounts", accounts);
+    let mut due = Table::new();
+    for key in view.due() {
+        let key = (key.at_ms.to_string(), key.stream.as_str(), key.kind);
+        due.insert(text(&key)?, String::new());
+    }
+    tables.insert("due", due);
+    let cursors = view.cursors();
+    tables.insert(
+        "cursors",
+        cursors
+            .map(|(consumer, at)| (consumer.as_str().to_owned(), at.to_string()))
+            .collect(),
+    );
+    Ok(Shown { tables })
+}
+
+/// Canonical JSON as a text.
+pub(super) fn text<T: serde::Serialize + ?Sized>(value: &T) -> Result<String, Error> {
+    let bytes = aiws::canonical::bytes_of(value)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
