@@ -432,3 +432,6 @@ fn last(segment: &Segment) -> Result<Option<LogCursor>, StoreError> {
         hash: frame.hash,
     }))
 }
+
+#[cfg(test)]
+mod tests;

@@ -402,3 +402,6 @@ fn unword<T: DeserializeOwned>(word: &str) -> Option<T> {
 fn stored(bytes: &[u8]) -> Option<Value> {
     aiws::strict::parse_with_limit(bytes, aiws::limits::MAX_EVENT_BYTES).ok()
 }
+
+#[cfg(test)]
+mod tests;

@@ -464,3 +464,28 @@ fn sto_4_verify_goes_on_over_an_unreadable_row() {
     assert!(report.findings.len() >= 2, "{:?}", report.findings);
     journal.close().unwrap();
 }
+
+/// Proves STO-4: a row of the index that no event accounts for is a finding, in the tables that are kept for life too.
+#[test]
+fn sto_4_verify_finds_a_row_too_many() {
+    for table in ["requests", "identities"] {
+        let folder = folder();
+        let journal = Journal::create(folder.path(), &Options::default()).unwrap();
+        told(&journal, &mut Script::new("mission").unwrap());
+        journal.close().unwrap();
+        let index = folder.path().join("index.redb");
+        let (mut key, value) = first_row(&index, table);
+        // Another request's or run's name, of which the log knows nothing.
+        *key.last_mut().unwrap() = b'~';
+        write_row(&index, table, &key, &value);
+        let journal = Journal::open(folder.path(), &Options::default()).unwrap();
+        let report = journal.verify(&mut |_, _| ()).unwrap();
+        let found: Vec<_> = report.findings.iter().map(|it| it.what.as_str()).collect();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].contains(&format!("index table {table}")),
+            "{found:?}"
+        );
+        journal.close().unwrap();
+    }
+}

@@ -10,6 +10,7 @@
 mod collect;
 mod crashes;
 mod faults;
+mod names;
 mod puts;
 mod refusals;
 mod support;

@@ -123,3 +123,6 @@ impl Ledger {
         Arc::make_mut(&mut self.view).read_only = Some(why);
     }
 }
+
+#[cfg(test)]
+mod tests;

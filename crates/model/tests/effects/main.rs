@@ -14,6 +14,7 @@ mod cases_settlement;
 mod endings;
 mod flows;
 mod holds;
+mod identities;
 mod recovery;
 mod refusals;
 mod steps;
