@@ -12,6 +12,7 @@ use std::sync::Arc;
 use aiws::id::ConsumerId;
 use praxis_journal::{Append, Appended, Disk, FileDisk, Ledger, Options, RequestKey, StoreError};
 use praxis_journal_format::Sealed;
+use praxis_model::event::{Gate, GateChange, Outcome};
 use tempfile::TempDir;
 
 #[path = "../../../simulations/src/script.rs"]
@@ -37,14 +38,26 @@ fn created(path: &Path) -> Ledger {
     Ledger::create(disk(path), "store".parse().unwrap(), &options()).unwrap()
 }
 
-/// Five appends of six events.
+/// Five appends of six events; the last closes a gate, so that every table has a row.
 fn story() -> Vec<Append> {
     let mut script = Script::new("mission").unwrap();
     let mut appends = vec![script.start_run("one").unwrap()];
     appends.push(script.note("one").unwrap());
     appends.push(script.spend("one", 3).unwrap());
     appends.push(script.start_run("two").unwrap());
-    appends.push(script.note("two").unwrap());
+    let run = script.run("two").unwrap();
+    let body = script.clone().note("two").unwrap().sealed.remove(0);
+    let change = GateChange {
+        scope: run.clone(),
+        gate: Gate::Cancel,
+        closed: true,
+    };
+    let outcome = Outcome {
+        gates: vec![change],
+        ..Outcome::default()
+    };
+    let parts = vec![(body.event.command, outcome)];
+    appends.push(script.append(&run, parts).unwrap());
     appends
 }
 
