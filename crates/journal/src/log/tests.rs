@@ -200,3 +200,21 @@ fn leftovers_are_swept() {
     Log::sweep(&*disk).unwrap();
     assert_holds(&Log::open(disk, 1, false).unwrap(), 4);
 }
+
+/// An empty file in the place of a segment is refused and stays empty: a new database in it would hide that the events
+/// are gone.
+#[test]
+fn an_emptied_segment_is_not_made_anew() {
+    for number in [2, 3] {
+        let folder = TempDir::new().unwrap();
+        three(folder.path()).close();
+        let path = folder.path().join(name(number));
+        fs::write(&path, b"").unwrap();
+        for write in [true, false] {
+            let opened = Log::open(disk(folder.path()), 1, write);
+            let refused = opened.unwrap_err().to_string();
+            assert!(refused.contains("found an empty file"), "{refused}");
+            assert_eq!(fs::metadata(&path).unwrap().len(), 0);
+        }
+    }
+}
