@@ -108,3 +108,6 @@ fn same_end(from: &View, copy: &View) -> Result<(), StoreError> {
         ),
     })
 }
+
+#[cfg(test)]
+mod tests;
