@@ -375,7 +375,7 @@ impl StorageBackend for CrashFile {
             return Err(error);
         }
         let file = &world.files[self.inode];
-        let stale = strike == Some(Strike::StaleRead) && file.durable.read(start, out);
+        let stale = strike == Some(Strike::StaleRead) && file.earlier().read(start, out);
         match stale || file.cache.read(start, out) {
             true => Ok(()),
             false => Err(io::ErrorKind::UnexpectedEof.into()),

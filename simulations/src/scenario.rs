@@ -14,10 +14,13 @@ use crate::disk::{CrashDisk, Kind, Survival};
 use crate::fault::Fault;
 use crate::script::Script;
 
+mod artifacts;
 mod damage;
 mod errors;
 mod index;
 mod log;
+mod losses;
+mod reads;
 mod recovery;
 mod sync;
 mod table;
@@ -84,6 +87,12 @@ impl Count {
     fn damaged(&mut self, disk: &CrashDisk) {
         self.tried += 1;
         self.images.insert((disk.identity(), 0, false));
+    }
+
+    /// Counts an image; true unless it was there under the same promises.
+    fn is_new(&mut self, disk: &CrashDisk, promises: usize) -> bool {
+        self.tried += 1;
+        self.images.insert((disk.identity(), promises, false))
     }
 
     /// Judges a disk unless the same image was judged under the same promises.

@@ -71,15 +71,15 @@ fn sto_2_a_failed_sync_then_every_subset() {
     holds("failed-sync-every-subset");
 }
 
-/// A scenario that damages on purpose makes few images, each of them its own.
-const FEW: usize = 5;
+/// A scenario in which a single operation fails makes few states.
+const FEW: u64 = 10;
 
 fn runs(name: &str) {
     let began = std::time::Instant::now();
     let count = Scenario::named(name).unwrap().run();
     let count = count.unwrap_or_else(|violation| panic!("{name}: {violation}"));
     println!("{name}: {count}, {} ms", began.elapsed().as_millis());
-    assert!(count.judged() >= FEW, "{name} made hardly any state");
+    assert!(count.tried >= FEW, "{name} made hardly any state");
 }
 
 macro_rules! scenarios {
@@ -113,6 +113,36 @@ scenarios! {
     sto_4_a_flip_in_the_log "flip-log";
     /// Proves STO-4: a changed bit of the index never changes the log.
     sto_4_a_flip_in_the_index "flip-index";
+    /// Proves STO-2: no kind of loss of all files at once loses anything, lengths and sectors included.
+    sto_2_every_kind_of_loss "every-kind-of-loss";
+    /// Proves STO-2: a creation that is cut, also in its recovery, can be done again and loses nothing.
+    sto_2_creation_and_recovery "creation-recovery";
+    /// Proves STO-2: recoveries that are cut three times lose nothing.
+    sto_2_recovery_cut_three_times "recovery-thrice";
+    /// Proves STO-2: a failed read costs an open and nothing else.
+    sto_2_read_error_at_opening "read-error";
+    /// Proves STO-2: a read that ends early costs an open and nothing else.
+    sto_2_short_read_at_opening "short-read";
+    /// Proves STO-2: a panic of the storage engine loses nothing.
+    sto_2_engine_panic_then_a_crash "engine-panic";
+    /// Proves STO-4: what a lying sync took is told, or seen against a checkpoint.
+    sto_4_syncs_that_lie "lying-sync";
+    /// Proves STO-4: a write that landed elsewhere is told, or did no harm.
+    sto_4_writes_that_go_astray "misdirected-write";
+    /// Proves STO-4: a stale read is told, or did no harm.
+    sto_4_reads_that_are_stale "stale-read";
+    /// Proves ART-1: what a put answered for survives every crash, and no digest names a part of it.
+    art_1_puts_and_crashes "artifact-put";
+    /// Proves ART-1, ART-2: a put of bytes that stand there makes them durable, whoever had put them.
+    art_2_the_same_bytes_put_twice "artifact-put-twice";
+    /// Proves ART-1, ART-9: a collection takes nothing that was put again.
+    art_9_collections_and_crashes "artifact-collect";
+    /// Proves ART-1: a sweep that is cut takes no artifact and goes on at the next open.
+    art_1_sweeps_that_are_cut "artifact-sweep";
+    /// Proves ART-1, ART-3: a put that answers after a failed step is durable.
+    art_3_failed_steps_then_a_crash "artifact-errors";
+    /// Proves ART-4: a read gives the very bytes or an error, whatever the disk does.
+    art_4_damaged_artifacts "artifact-damage";
     /// Proves STO-4: an older log under a newer index is told; both older are seen against a checkpoint.
     sto_4_rollbacks "rollback";
 }

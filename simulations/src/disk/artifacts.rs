@@ -238,7 +238,7 @@ impl Fs for CrashArtifacts {
         let strike = world.strikes(None);
         let file = &world.files[open.inode];
         let image = match strike {
-            Some(Strike::StaleRead) => &file.durable,
+            Some(Strike::StaleRead) => file.earlier(),
             _ => &file.cache,
         };
         let mut count = image.len().saturating_sub(open.at).min(buffer.len());

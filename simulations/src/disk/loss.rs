@@ -37,6 +37,22 @@ pub enum LossKind {
     LengthEarly,
 }
 
+impl LossKind {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::DropAll,
+        Self::KeepAll,
+        Self::DropSubset,
+        Self::KeepOne,
+        Self::DropOne,
+        Self::Prefix,
+        Self::Sectors,
+        Self::ByteTear,
+        Self::LengthLost,
+        Self::LengthEarly,
+    ];
+}
+
 /// A loss of power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
@@ -75,7 +91,7 @@ pub enum Strike {
     LyingSync,
     /// A write lands in the next sector.
     MisdirectedWrite,
-    /// A read returns what was last synced there.
+    /// A read returns what stood there before the last sync.
     StaleRead,
 }
 
@@ -153,15 +169,25 @@ impl World {
     /// The armed fault that strikes an operation now, if one does.
     pub(super) fn strikes(&mut self, kind: Option<Kind>) -> Option<Strike> {
         let now = self.operations;
-        let at = self
-            .armed
-            .iter()
-            .position(|(at, strike)| *at <= now && strike.fits(kind))?;
-        let (_, strike) = self.armed.remove(at);
+        let armed = self.armed.iter();
+        let due = armed
+            .into_iter()
+            .position(|(at, strike)| *at <= now && strike.fits(kind));
+        let strike = match due {
+            Some(at) => self.armed.remove(at).1,
+            None => self.counted(kind)?,
+        };
         self.struck.insert(strike.fault());
         self.struck_now = true;
         self.lying |= strike == Strike::LyingSync;
         Some(strike)
+    }
+
+    /// The fault that was to strike this operation by its number among those of its kind.
+    fn counted(&mut self, kind: Option<Kind>) -> Option<Strike> {
+        let (left, strike) = self.nth.filter(|(_, strike)| strike.fits(kind))?;
+        self.nth = left.checked_sub(1).map(|left| (left, strike));
+        (left == 0).then_some(strike)
     }
 }
 
@@ -185,6 +211,11 @@ impl CrashDisk {
         world.armed.push((at, strike));
     }
 
+    /// A fault strikes the operation of its kind that comes after so many others of its kind.
+    pub fn arm_nth(&self, others: u64, strike: Strike) {
+        self.world().nth = Some((others, strike));
+    }
+
     /// Whether a fault has struck since this was last asked.
     pub fn take_struck(&self) -> bool {
         std::mem::take(&mut self.world().struck_now)
@@ -199,6 +230,8 @@ impl CrashDisk {
     pub fn heal(&self) {
         let mut world = self.world();
         world.armed.clear();
+        world.nth = None;
+        world.misdirect = false;
         world.crash_at = None;
         world.fail_at = None;
         world.fail_sync = None;

@@ -26,6 +26,8 @@ pub(super) struct World {
     pub kinds: Vec<Kind>,
     /// Faults that strike the first operation of their kind from an operation on.
     pub armed: Vec<(u64, Strike)>,
+    /// A fault that strikes after so many operations of its kind.
+    pub nth: Option<(u64, Strike)>,
     pub struck: BTreeSet<Fault>,
     pub struck_now: bool,
     pub lying: bool,
@@ -104,6 +106,11 @@ impl FileState {
             cache: image,
             ..Self::default()
         }
+    }
+
+    /// What it was before its last sync.
+    pub(super) fn earlier(&self) -> &Image {
+        self.kept.last().unwrap_or(&self.durable)
     }
 
     /// Takes a write, or a change of length, into the cache.

@@ -17,14 +17,14 @@ const PLACES: usize = 257;
 
 /// What was found of a damaged store.
 #[derive(Debug, PartialEq, Eq)]
-enum Found {
+pub(super) enum Found {
     /// It said so.
     Told,
     /// It looks sound, and this is its log.
     Sound(Vec<Digest>),
 }
 
-fn found(disk: &CrashDisk, story: &Story) -> Found {
+pub(super) fn found(disk: &CrashDisk, story: &Story) -> Found {
     let Ok(ledger) = Ledger::open(Arc::new(disk.clone()), &story.options) else {
         return Found::Told;
     };

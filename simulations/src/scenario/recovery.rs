@@ -21,7 +21,7 @@ const SECOND: [(u64, bool); 4] = [
 ];
 
 /// Opens what is there, or makes the store if none was promised.
-fn recover(disk: &CrashDisk, story: &Story, told: &Told) -> Result<(), Violation> {
+pub(super) fn recover(disk: &CrashDisk, story: &Story, told: &Told) -> Result<(), Violation> {
     let opened = match Ledger::open(Arc::new(disk.clone()), &story.options) {
         Err(StoreError::NotAStore { .. }) if !told.created => {
             Ledger::create(Arc::new(disk.clone()), store_id()?, &story.options)

@@ -3,11 +3,11 @@
 //! Invariant: a name stands once; `what` says plainly where something is chosen rather than all of it tried. Read by the
 //! tests and by reports.
 
-use super::{Scenario, damage, errors, index, log, recovery, sync};
+use super::{Scenario, artifacts, damage, errors, index, log, losses, reads, recovery, sync};
 use crate::fault::Fault;
 
 /// All scenarios.
-pub const ALL: [Scenario; 22] = [
+pub const ALL: [Scenario; 37] = [
     Scenario {
         name: "every-subset",
         what: "Six appends, the power goes at every sync: all subsets of the log's unsynced writes.",
@@ -197,5 +197,168 @@ pub const ALL: [Scenario; 22] = [
         what: "Log and index are images after any two batches: told, or seen against the checkpoint.",
         faults: &[Fault::Rollback],
         work: damage::rollback,
+    },
+    Scenario {
+        name: "every-kind-of-loss",
+        what: "Appends, index writes and segments that begin, every sync: each kind of loss for all files at once, from three seeds.",
+        faults: &[
+            Fault::DropAll,
+            Fault::KeepAll,
+            Fault::DropSubset,
+            Fault::KeepOne,
+            Fault::DropOne,
+            Fault::Prefix,
+            Fault::Sectors,
+            Fault::ByteTear,
+            Fault::LengthLost,
+            Fault::LengthEarly,
+            Fault::NamesLost,
+        ],
+        work: losses::every_kind,
+    },
+    Scenario {
+        name: "creation-recovery",
+        what: "The creation is cut at every operation, every prefix of the names, data lost or kept; then every operation of the recovery.",
+        faults: &[
+            Fault::DropAll,
+            Fault::KeepAll,
+            Fault::NamesLost,
+            Fault::CrashInCreation,
+            Fault::CrashInRecovery,
+        ],
+        work: losses::creation,
+    },
+    Scenario {
+        name: "recovery-thrice",
+        what: "Three appends, every sync, three kinds of loss; then up to three recoveries that are cut, at every fifth operation each.",
+        faults: &[
+            Fault::DropSubset,
+            Fault::Sectors,
+            Fault::CrashInRecovery,
+            Fault::CrashTwiceInRecovery,
+            Fault::CrashThriceInRecovery,
+        ],
+        work: losses::thrice,
+    },
+    Scenario {
+        name: "read-error",
+        what: "Each read of an open, a verification and an index write fails once, up to 400.",
+        faults: &[Fault::ReadError],
+        work: reads::error,
+    },
+    Scenario {
+        name: "short-read",
+        what: "Each read of an open, a verification and an index write ends early once, up to 400.",
+        faults: &[Fault::ShortRead],
+        work: reads::short,
+    },
+    Scenario {
+        name: "engine-panic",
+        what: "The engine panics in each operation of two appends and their index writes: each kind of loss, every prefix of the names.",
+        faults: &[Fault::EnginePanic, Fault::NamesLost],
+        work: reads::panics,
+    },
+    Scenario {
+        name: "lying-sync",
+        what: "From each sync of a store at work on, syncs lie, then the power goes: told, or seen against the checkpoint.",
+        faults: &[Fault::LyingSync],
+        work: reads::lying_sync,
+    },
+    Scenario {
+        name: "misdirected-write",
+        what: "Each write of a store at work lands in the next sector: told, or the log equals the checkpoint.",
+        faults: &[Fault::MisdirectedWrite],
+        work: reads::misdirected,
+    },
+    Scenario {
+        name: "stale-read",
+        what: "Each read of a store at work, and of an open, gives what stood there before the last sync: told, or the log equals the checkpoint.",
+        faults: &[Fault::StaleRead],
+        work: reads::stale,
+    },
+    Scenario {
+        name: "artifact-put",
+        what: "Three artifacts are put, every operation: each kind of loss from four seeds, every prefix of the names; then every operation of the next open and put.",
+        faults: &[
+            Fault::DropAll,
+            Fault::KeepAll,
+            Fault::DropSubset,
+            Fault::Sectors,
+            Fault::ByteTear,
+            Fault::LengthLost,
+            Fault::LengthEarly,
+            Fault::NamesLost,
+            Fault::CrashInPut,
+            Fault::CrashInRecovery,
+        ],
+        work: artifacts::put_three,
+    },
+    Scenario {
+        name: "artifact-put-twice",
+        what: "The same bytes are put twice, and again after a crash at every operation.",
+        faults: &[
+            Fault::DropAll,
+            Fault::KeepAll,
+            Fault::DropSubset,
+            Fault::Sectors,
+            Fault::ByteTear,
+            Fault::LengthLost,
+            Fault::LengthEarly,
+            Fault::NamesLost,
+            Fault::CrashInPut,
+            Fault::CrashInRecovery,
+        ],
+        work: artifacts::put_twice,
+    },
+    Scenario {
+        name: "artifact-collect",
+        what: "Artifacts are put, collected and put again, every operation as for a put.",
+        faults: &[
+            Fault::DropAll,
+            Fault::KeepAll,
+            Fault::DropSubset,
+            Fault::Sectors,
+            Fault::ByteTear,
+            Fault::LengthLost,
+            Fault::LengthEarly,
+            Fault::NamesLost,
+            Fault::CrashInPut,
+            Fault::CrashInRecovery,
+        ],
+        work: artifacts::put_and_collect,
+    },
+    Scenario {
+        name: "artifact-sweep",
+        what: "Four dead puts left temporary files; the sweep is cut at every operation, every prefix of the names.",
+        faults: &[Fault::NamesLost, Fault::CrashInRecovery],
+        work: artifacts::sweep,
+    },
+    Scenario {
+        name: "artifact-errors",
+        what: "Each operation of puts and a collection fails once in each way, the store goes on, the power goes at every operation: each kind of loss.",
+        faults: &[
+            Fault::SyncErrorKept,
+            Fault::SyncErrorReverted,
+            Fault::DirectorySyncError,
+            Fault::NameError,
+            Fault::FullOnWrite,
+            Fault::WriteError,
+            Fault::NamesLost,
+        ],
+        work: artifacts::errors,
+    },
+    Scenario {
+        name: "artifact-damage",
+        what: "Artifacts on a disk that flips, rolls back, lies and misreads: a read gives the very bytes or an error.",
+        faults: &[
+            Fault::BitFlip,
+            Fault::Rollback,
+            Fault::LyingSync,
+            Fault::MisdirectedWrite,
+            Fault::ReadError,
+            Fault::ShortRead,
+            Fault::StaleRead,
+        ],
+        work: artifacts::damage,
     },
 ];
