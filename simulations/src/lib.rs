@@ -4,13 +4,20 @@
 //! Called by its own tests and by the command line.
 
 mod cast;
+/// Whether this build can plant defects: one with debug assertions.
+pub const CAN_PLANT: bool = praxis_plant::CAN_PLANT;
+
+pub mod campaign;
 pub mod clock;
 pub mod crash;
 pub mod disk;
 pub mod fault;
 pub mod invariant;
+pub mod meta;
 pub mod oracle;
+pub mod packet;
 pub mod plan;
+pub mod report;
 pub mod rng;
 pub mod scenario;
 pub mod script;

@@ -47,6 +47,8 @@ pub struct Options {
     pub oracle: bool,
     /// Keeps the trace as text, for the story.
     pub tell: bool,
+    /// Breaks a promise by order in the end: proves that what is found is reported.
+    pub canary: bool,
 }
 
 impl Default for Options {
@@ -55,6 +57,7 @@ impl Default for Options {
             beside: 4,
             oracle: true,
             tell: false,
+            canary: false,
         }
     }
 }
@@ -152,7 +155,11 @@ pub fn run(plan: &Plan, options: Options) -> Outcome {
     let events = sim.acknowledged.len() as u64;
     sim.struck.extend(sim.disk.struck());
     Outcome {
-        broken: ended.err().map(|broken| (at, broken)),
+        // Without the oracle nobody judges, and so nothing is found.
+        broken: ended
+            .err()
+            .filter(|_| options.oracle)
+            .map(|broken| (at, broken)),
         trace: sim.trace.hasher.finish(),
         story: sim.trace.story.unwrap_or_default(),
         images: sim.images,
@@ -231,7 +238,11 @@ impl Sim {
             let lost = self.power_lost(Some(process))?;
             process = self.live(lost, Flow::Goes)?;
         }
-        self.heal(process).map(drop)
+        self.heal(process)?;
+        match self.options.canary {
+            false => Ok(()),
+            true => Err(Broken::new(Invariant::ComesToRest, "the canary sings")),
+        }
     }
 
     /// Goes on until a process lives, has opened the mission and owns its runs.

@@ -76,6 +76,7 @@ impl Sim {
         process: Option<Process>,
     ) -> Result<Option<Process>, Broken> {
         drop(process);
+        self.was_struck();
         self.oracle.power_lost();
         let (outage, again) = self.armed.take().unwrap_or((DROP, Vec::new()));
         self.count_outage(&outage, 0);
@@ -86,6 +87,7 @@ impl Sim {
             disk.crash_after(u64::from(outage.after));
             // It fails, or the power goes only while the files are closed.
             drop(self.open_on(&disk));
+            self.struck_since |= disk.take_struck();
             self.count_outage(outage, depth + 1);
             disk = disk.after_loss(&loss(outage));
             self.image(&disk);

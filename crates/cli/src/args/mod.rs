@@ -10,12 +10,14 @@ mod code;
 mod decide;
 mod look;
 mod outbox;
+mod simulate;
 mod tools;
 
 pub use code::{Code, Resume, Serve};
 pub use decide::{Approve, Cancel, Continue, Deny, Pause, Recheck, Reconcile};
 pub use look::{Attach, Diff, Holds, Inbox, List, Log, Report, Show, Unknown};
 pub use outbox::Outbox;
+pub use simulate::Simulate;
 pub use tools::{Backup, Clean, Completions, Doctor, Explain, Export, Man, Verify};
 
 const EXITS: &str = "\
@@ -98,6 +100,8 @@ pub enum Verb {
     Backup(Backup),
     /// Remove trees of ended runs and stored bytes that nothing names
     Clean(Clean),
+    /// Crash the engine's own code in a simulation, and see what it keeps
+    Simulate(Simulate),
     /// Print the completions of a shell
     Completions(Completions),
     /// Write man pages

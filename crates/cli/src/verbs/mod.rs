@@ -18,6 +18,7 @@ mod reconcile;
 mod resume;
 mod serve;
 pub mod show;
+mod simulate;
 pub mod unknown;
 pub mod verify;
 
@@ -58,6 +59,7 @@ pub fn run(cli: Cli) -> Result<Exit, Error> {
     match &cli.verb {
         Verb::Completions(args) => return completions::run(args),
         Verb::Man(args) => return man::run(args, cli.json),
+        Verb::Simulate(args) => return simulate::run(args, cli.json),
         _ => {}
     }
     crate::render::remember_store(cli.store.as_deref());
@@ -113,6 +115,7 @@ pub fn run(cli: Cli) -> Result<Exit, Error> {
         }
         Verb::Completions(args) => completions::run(&args),
         Verb::Man(args) => man::run(&args, call.json),
+        Verb::Simulate(args) => simulate::run(&args, call.json),
     }
 }
 

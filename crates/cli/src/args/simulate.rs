@@ -1,0 +1,50 @@
+//! The arguments of `praxis simulate`.
+//! Invariant: what clap accepts here is refused by the verb with a code where it makes no sense. Parsed as a part of `args`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// `praxis simulate`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The engine's own model and journal run on a disk, a provider and a clock that are made up: the power goes, syncs fail and
+lie, answers are lost, owners are deposed and go on. A reference model that knows nothing of the engine judges after every
+step. The same seed gives the same run. It needs no store and touches none.
+
+Exit 0 says that nothing was found; 1 that a promise was broken, or with --floors that a figure was not reached.
+
+Examples:
+  praxis simulate
+  praxis simulate --seeds 5000 --report
+  praxis simulate --time 600 --faults byte-tear,lying-sync
+  praxis simulate --replay praxis-seed-17.json")]
+pub struct Simulate {
+    /// How many seeds
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub seeds: u64,
+    /// The first seed, as a number or as hexadecimal digits such as a commit's
+    #[arg(long, value_name = "SEED", default_value = "1")]
+    pub base: String,
+    /// Begin no seed after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub time: Option<u64>,
+    /// Steps of each plan
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u16).range(1..=2000))]
+    pub steps: u16,
+    /// Only these kinds of fault, by name; 'none' for none, 'list' prints them
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub faults: Vec<String>,
+    /// Carry out the simulation of a packet once more, and tell its story
+    #[arg(long, value_name = "PACKET", conflicts_with_all = ["seeds", "base", "time", "steps", "faults", "report", "floors"])]
+    pub replay: Option<PathBuf>,
+    /// Also run the scenarios, the planted defects and the controls, and sum up
+    #[arg(long)]
+    pub report: bool,
+    /// Fail where a figure of the report is below its floor
+    #[arg(long, requires = "report")]
+    pub floors: bool,
+    /// Where packets of failures are written
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    pub packets: PathBuf,
+}

@@ -1,0 +1,314 @@
+//! A campaign: many seeds on all cores, the scenarios, the planted defects and the controls, summed up.
+//!
+//! Invariant: what is reported was counted here; seeds are independent, so their number of threads changes no result but
+//! the time. Called by the command line and by tests.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use aiws::digest::Digest;
+
+use crate::fault::Fault;
+use crate::meta::{self, Caught};
+use crate::packet::{Packet, shrink};
+use crate::plan::draw;
+use crate::scenario;
+use crate::sim::{Options, run};
+
+/// What a campaign is to do.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// The first seed; others follow.
+    pub base: u64,
+    /// How many seeds, at most.
+    pub seeds: u64,
+    /// How long, at most; seeds that have begun are finished.
+    pub time: Option<Duration>,
+    /// Kinds of fault that may occur; each seed has a random half of them.
+    pub faults: BTreeSet<Fault>,
+    /// Steps of a plan.
+    pub steps: usize,
+    /// One in so many seeds is run twice, and both traces must be the same; 0 for none.
+    pub twice: u64,
+    /// Threads.
+    pub threads: usize,
+}
+
+impl Default for Order {
+    fn default() -> Self {
+        Self {
+            base: 1,
+            seeds: 200,
+            time: None,
+            faults: Fault::ALL.iter().copied().collect(),
+            steps: STEPS,
+            twice: 20,
+            threads: thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+}
+
+/// Steps of a plan, unless told otherwise: enough for a run to get to its end.
+pub const STEPS: usize = 120;
+
+/// Runs that a failure is cut down in, at most.
+const SHRINKS: usize = 150;
+
+/// Failures of which packets are made; beyond it they are counted alone.
+const PACKETS: usize = 10;
+
+/// What a campaign came to.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// Seeds that were run.
+    pub seeds: u64,
+    /// Seeds that were run twice, and how many of them gave another trace.
+    pub twice: u64,
+    /// See `twice`.
+    pub unlike: u64,
+    /// Events that were stored.
+    pub events: u64,
+    /// Distinct states of the disk after a loss of power.
+    pub images: HashSet<u128>,
+    /// Kinds of fault that really struck.
+    pub struck: BTreeSet<Fault>,
+    /// Interesting states that were reached.
+    pub marks: BTreeSet<&'static str>,
+    /// Refusals by code.
+    pub refusals: BTreeMap<String, u64>,
+    /// Failures, cut down, the first ones.
+    pub failures: Vec<Packet>,
+    /// All failures.
+    pub failed: u64,
+    /// Digest over the traces of all seeds in order.
+    pub traces: BTreeMap<u64, Digest>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl Summary {
+    /// One digest for the traces of all seeds, in the order of the seeds.
+    pub fn trace(&self) -> Digest {
+        let mut hasher = aiws::digest::Hasher::new();
+        for (seed, trace) in &self.traces {
+            hasher.update(seed.to_string().as_bytes());
+            hasher.update(&trace.0);
+        }
+        hasher.finish()
+    }
+}
+
+/// Carries seeds out on all threads; `progress` is called now and then with what there is so far.
+pub fn seeds(order: &Order, progress: &(dyn Fn(&Summary) + Sync)) -> Summary {
+    let begun = Instant::now();
+    let summary = Mutex::new(Summary::default());
+    let next = AtomicU64::new(0);
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..order.threads.max(1) {
+            let work = || {
+                quietly(|| {
+                    loop {
+                        let number = next.fetch_add(1, Ordering::SeqCst);
+                        let late = order.time.is_some_and(|time| begun.elapsed() >= time);
+                        if number >= order.seeds || late || over.load(Ordering::SeqCst) {
+                            return;
+                        }
+                        one(order, number, &summary, begun, progress);
+                    }
+                });
+            };
+            // A thread that cannot be started leaves its seeds to the others.
+            drop(
+                thread::Builder::new()
+                    .name("simulation".to_owned())
+                    .spawn_scoped(scope, work),
+            );
+        }
+    });
+    let mut summary = summary.into_inner().unwrap_or_else(PoisonError::into_inner);
+    summary.took = begun.elapsed();
+    summary
+}
+
+fn one(
+    order: &Order,
+    number: u64,
+    summary: &Mutex<Summary>,
+    begun: Instant,
+    progress: &(dyn Fn(&Summary) + Sync),
+) {
+    let seed = order.base.wrapping_add(number);
+    let plan = draw(seed, &order.faults, order.steps);
+    let options = Options::default();
+    let outcome = run(&plan, options);
+    let twice = order.twice > 0 && number.is_multiple_of(order.twice);
+    let unlike = twice && run(&plan, options).trace != outcome.trace;
+    let packet = outcome.broken.as_ref().map(|(_, broken)| {
+        let (plan, outcome) = shrink(&plan, broken, options, SHRINKS);
+        Packet::of(&plan, &outcome)
+    });
+    let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
+    summary.seeds += 1;
+    summary.twice += u64::from(twice);
+    summary.unlike += u64::from(unlike);
+    summary.events += outcome.events;
+    summary.images.extend(outcome.images);
+    summary.struck.extend(outcome.struck);
+    summary.marks.extend(outcome.marks);
+    summary.traces.insert(seed, outcome.trace);
+    for (code, count) in outcome.refusals {
+        *summary.refusals.entry(code).or_default() += count;
+    }
+    if let Some(packet) = packet {
+        summary.failed += 1;
+        if summary.failures.len() < PACKETS {
+            summary.failures.push(packet);
+        }
+    }
+    summary.took = begun.elapsed();
+    progress(&summary);
+}
+
+/// A scenario and what it came to.
+#[derive(Clone, Debug)]
+pub struct Enumerated {
+    /// Its name.
+    pub name: &'static str,
+    /// What it enumerates.
+    pub what: &'static str,
+    /// Distinct images that were judged.
+    pub images: u64,
+    /// The promise that was broken.
+    pub broken: Option<String>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// All scenarios, on all threads.
+pub fn scenarios(threads: usize) -> Vec<Enumerated> {
+    let next = AtomicU64::new(0);
+    let done: Mutex<Vec<(usize, Enumerated)>> = Mutex::default();
+    thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            let work = || {
+                quietly(|| {
+                    loop {
+                        let at = usize::try_from(next.fetch_add(1, Ordering::SeqCst))
+                            .unwrap_or(usize::MAX);
+                        let Some(scenario) = scenario::ALL.get(at) else {
+                            return;
+                        };
+                        let begun = Instant::now();
+                        let result = scenario.run();
+                        let images = result.as_ref().map_or(0, |count| count.judged() as u64);
+                        let enumerated = Enumerated {
+                            name: scenario.name,
+                            what: scenario.what,
+                            images,
+                            broken: result.err().map(|violation| violation.to_string()),
+                            took: begun.elapsed(),
+                        };
+                        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                        done.push((at, enumerated));
+                    }
+                });
+            };
+            drop(
+                thread::Builder::new()
+                    .name("scenario".to_owned())
+                    .spawn_scoped(scope, work),
+            );
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, enumerated)| enumerated).collect()
+}
+
+/// All planted defects, on all threads; at most so many seeds each.
+pub fn plants(base: u64, seeds: u64, threads: usize) -> Vec<Caught> {
+    let all = meta::all();
+    let next = AtomicU64::new(0);
+    let done: Mutex<Vec<(usize, Caught)>> = Mutex::default();
+    thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            let work = || {
+                quietly(|| {
+                    loop {
+                        let at = usize::try_from(next.fetch_add(1, Ordering::SeqCst))
+                            .unwrap_or(usize::MAX);
+                        let Some(planted) = all.get(at) else {
+                            return;
+                        };
+                        let caught = meta::catch(planted, base, seeds, STEPS);
+                        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                        done.push((at, caught));
+                    }
+                });
+            };
+            drop(
+                thread::Builder::new()
+                    .name("plant".to_owned())
+                    .spawn_scoped(scope, work),
+            );
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, caught)| caught).collect()
+}
+
+/// What the controls came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Controls {
+    /// A promise that is broken by order is reported, as a packet that breaks it again.
+    pub canary: bool,
+    /// With the oracle off nothing is found on the seeds on which a defect was caught.
+    pub silent: bool,
+}
+
+/// Runs the controls; `caught` says on which seeds which defects were found.
+pub fn controls(caught: &[Caught]) -> Controls {
+    quietly(|| {
+        let plan = draw(1, &Fault::ALL.iter().copied().collect(), STEPS);
+        let sings = Options {
+            canary: true,
+            ..Options::default()
+        };
+        let outcome = run(&plan, sings);
+        let packet = Packet::of(&plan, &outcome);
+        let again = packet.replay(sings);
+        let canary = packet.what.contains("canary")
+            && again.trace == outcome.trace
+            && again.broken == outcome.broken;
+        Controls {
+            canary,
+            silent: caught.iter().all(meta::is_silent),
+        }
+    })
+}
+
+thread_local! {
+    static QUIET: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Panics of the storage engine are simulated by the thousand and caught: on this thread they print nothing.
+pub fn quietly<T>(work: impl FnOnce() -> T) -> T {
+    static HOOK: std::sync::Once = std::sync::Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !QUIET.get() {
+                before(info);
+            }
+        }));
+    });
+    QUIET.set(true);
+    let done = work();
+    QUIET.set(false);
+    done
+}
