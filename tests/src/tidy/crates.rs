@@ -61,6 +61,7 @@ const LINE: &[(&str, &[&str])] = &[
             "praxis-journal",
             "praxis-artifacts",
             "praxis-engine",
+            "praxis-simulations",
         ],
     ),
 ];
@@ -299,7 +300,8 @@ mod tests {
             ("praxis-journal", "praxis-engine", true, true, 1),
             ("praxis-engine", "praxis-simulations", true, false, 1),
             ("praxis-simulations", "praxis-tests", true, false, 1),
-            ("praxis-cli", "praxis-simulations", true, false, 1),
+            ("praxis-cli", "praxis-simulations", true, false, 0),
+            ("aiws-sdk", "praxis-simulations", true, false, 1),
             ("praxis-tests", "praxis-cli", true, false, 0),
             ("praxis-model", "serde_json", false, false, 1),
             ("praxis-model", "serde_json", false, true, 0),
