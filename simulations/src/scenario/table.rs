@@ -200,7 +200,7 @@ pub const ALL: [Scenario; 37] = [
     },
     Scenario {
         name: "every-kind-of-loss",
-        what: "Appends, index writes and segments that begin, every sync: each kind of loss for all files at once, from three seeds.",
+        what: "Appends, index writes and segments that begin, every sync: each kind of loss for all files at once, from two seeds.",
         faults: &[
             Fault::DropAll,
             Fault::KeepAll,
@@ -218,7 +218,7 @@ pub const ALL: [Scenario; 37] = [
     },
     Scenario {
         name: "creation-recovery",
-        what: "The creation is cut at every operation, every prefix of the names, data lost or kept; then every operation of the recovery.",
+        what: "The creation is cut at every other operation, every prefix of the names, data lost or kept; then every operation of the recovery.",
         faults: &[
             Fault::DropAll,
             Fault::KeepAll,
@@ -230,7 +230,7 @@ pub const ALL: [Scenario; 37] = [
     },
     Scenario {
         name: "recovery-thrice",
-        what: "Three appends, every sync, three kinds of loss; then up to three recoveries that are cut, at every fifth operation each.",
+        what: "One append with an index write, every sync, three kinds of loss; then up to three recoveries that are cut, at every fifth operation each.",
         faults: &[
             Fault::DropSubset,
             Fault::Sectors,
