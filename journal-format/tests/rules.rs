@@ -95,7 +95,7 @@ fn an_event_opens_many_streams() {
         .map(|run| subject(Some(run)).stream())
         .into();
     let sealed = changed(0, |event| event.outcome.opens = opens.clone());
-    let chain = walked(&[sealed.clone()]);
+    let chain = walked(std::slice::from_ref(&sealed));
     for stream in &opens {
         let head = chain.head(stream).unwrap();
         assert_eq!((head.revision.0, head.hash), (0, sealed.hash));

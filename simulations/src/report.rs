@@ -162,7 +162,7 @@ pub fn unproven() -> Vec<Invariant> {
 }
 
 fn percent(part: u64, whole: u64) -> u64 {
-    if whole == 0 { 0 } else { part * 100 / whole }
+    (part * 100).checked_div(whole).unwrap_or(0)
 }
 
 /// Rounded up, so that one failure among many is never nothing.

@@ -147,6 +147,9 @@ struct Sim {
     refusals: BTreeMap<String, u64>,
 }
 
+/// Lives of a process until one has taken charge; each fault of a plan ends at most one.
+const LIVES: usize = 200;
+
 /// Carries a plan out.
 pub fn run(plan: &Plan, options: Options) -> Outcome {
     let mut sim = Sim::new(plan, options);
@@ -176,7 +179,11 @@ impl Sim {
         let store = StoreOptions {
             clock: clock.clone(),
             // Every third seed begins a new segment with each commit.
-            segment_bytes: if plan.seed % 3 == 0 { 1 } else { 128 << 20 },
+            segment_bytes: if plan.seed.is_multiple_of(3) {
+                1
+            } else {
+                128 << 20
+            },
             ..StoreOptions::default()
         };
         let oracle = match options.oracle {
@@ -248,7 +255,7 @@ impl Sim {
     /// Goes on until a process lives, has opened the mission and owns its runs.
     fn live(&mut self, process: Option<Process>, flow: Flow) -> Result<Process, Broken> {
         let (mut process, mut flow) = (process, flow);
-        loop {
+        for _ in 0..LIVES {
             process = match process {
                 Some(living) if flow == Flow::Goes && self.disk.has_power() => {
                     match living.mission.is_some() && living.owners_known() {
@@ -272,6 +279,10 @@ impl Sim {
                 None => self.come_up()?,
             };
         }
+        Err(Broken::new(
+            Invariant::ComesToRest,
+            format!("after {LIVES} tries no process has taken charge of the runs"),
+        ))
     }
 
     /// The first things that a new process does.

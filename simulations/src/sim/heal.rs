@@ -27,6 +27,11 @@ impl Sim {
         self.clock.freeze(false);
         self.world.late();
         self.show_world();
+        if self.was_struck() || self.struck_since {
+            // An artifact store whose directory could not be synced takes nothing until it is opened again.
+            let risen = self.restarted(process)?;
+            process = self.live(risen, Flow::Goes)?;
+        }
         for round in 0..ROUNDS {
             // Twice the time of a claim goes by in all.
             self.clock.tick(50);
@@ -46,7 +51,10 @@ impl Sim {
 
     /// One round for a run; true while it is alive.
     fn heal_run(&mut self, process: &mut Process, run: u8, round: usize) -> Result<bool, Broken> {
-        while let Some(at) = process.heard.iter().position(|heard| heard.run == run) {
+        for _ in 0..process.heard.len() {
+            let Some(at) = process.heard.iter().position(|heard| heard.run == run) else {
+                break;
+            };
             let pick = u8::try_from(at).unwrap_or(0);
             let hear = Step::Hear {
                 pick,
