@@ -55,7 +55,7 @@ impl Default for Order {
 pub const STEPS: usize = 120;
 
 /// Runs that a failure is cut down in, at most.
-const SHRINKS: usize = 150;
+const SHRINKS: usize = 60;
 
 /// Failures of which packets are made; beyond it they are counted alone.
 const PACKETS: usize = 10;

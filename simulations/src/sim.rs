@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use aiws::digest::{Digest, Hasher};
@@ -147,6 +148,16 @@ struct Sim {
     refusals: BTreeMap<String, u64>,
 }
 
+/// A panic that came out of the product: nothing of it may.
+fn panicked(panic: &(dyn std::any::Any + Send)) -> Broken {
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied());
+    let what = format!("a panic came out: {}", text.unwrap_or("without a word"));
+    Broken::new(Invariant::Opens, what)
+}
+
 /// Lives of a process until one has taken charge; each fault of a plan ends at most one.
 const LIVES: usize = 200;
 
@@ -154,7 +165,8 @@ const LIVES: usize = 200;
 pub fn run(plan: &Plan, options: Options) -> Outcome {
     let mut sim = Sim::new(plan, options);
     let mut at = 0;
-    let ended = sim.carry_out(plan, &mut at);
+    let carried = catch_unwind(AssertUnwindSafe(|| sim.carry_out(plan, &mut at)));
+    let ended = carried.unwrap_or_else(|panic| Err(panicked(&*panic)));
     let events = sim.acknowledged.len() as u64;
     sim.struck.extend(sim.disk.struck());
     Outcome {

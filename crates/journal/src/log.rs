@@ -289,7 +289,7 @@ impl Log {
         state.hot = None;
     }
 
-    /// Removes what a crash left under temporary names.
+    /// Removes what a crash left under temporary names, and makes the names that are there durable.
     pub fn sweep(disk: &dyn Disk) -> Result<(), StoreError> {
         let names = disk
             .list()
@@ -302,12 +302,10 @@ impl Log {
             disk.remove(name)
                 .map_err(|cause| StoreError::io(&format!("remove {name}"), &cause))?;
         }
-        match leftovers.is_empty() {
-            true => Ok(()),
-            false => disk
-                .sync_directory()
-                .map_err(|cause| StoreError::io("sync the store's directory", &cause)),
-        }
+        // Always: the process before may have renamed a copy into place and failed to make that durable. What is appended
+        // to such a file is lost with its name.
+        disk.sync_directory()
+            .map_err(|cause| StoreError::io("sync the store's directory", &cause))
     }
 
     fn state(&self) -> RwLockReadGuard<'_, State> {

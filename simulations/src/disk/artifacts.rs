@@ -5,14 +5,14 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use praxis_artifacts::fs::{FileFacts, Fs, Handle};
 use praxis_journal::Clock;
 
 use super::image::Data;
 use super::loss::SECTOR_BYTES;
-use super::world::{NameChange, Pending};
+use super::world::{NameChange, Pending, World};
 use super::{CrashDisk, Failure, Kind, Strike, device_error};
 
 /// What the names of the directory begin with.
@@ -119,6 +119,27 @@ impl CrashArtifacts {
         Ok(())
     }
 
+    /// Begins a write. The storage engine has no part in it, so its panic waits for another.
+    fn begin_write(&self) -> io::Result<(MutexGuard<'_, World>, Option<Failure>)> {
+        let panics = |(_, strike): &(u64, Strike)| *strike == Strike::EnginePanic;
+        let waiting: Vec<_> = {
+            let mut world = self.disk.world();
+            let (panics, others) = world.armed.drain(..).partition(panics);
+            world.armed = others;
+            panics
+        };
+        match self.disk.begin(Kind::Write) {
+            Ok((mut world, failure)) => {
+                world.armed.extend(waiting);
+                Ok((world, failure))
+            }
+            Err(error) => {
+                self.disk.world().armed.extend(waiting);
+                Err(error)
+            }
+        }
+    }
+
     fn inode(&self, name: &str) -> io::Result<usize> {
         let world = self.disk.world();
         world.alive()?;
@@ -180,7 +201,7 @@ impl Fs for CrashArtifacts {
 
     fn write(&self, file: &mut Handle, bytes: &[u8]) -> io::Result<()> {
         let inode = opened(file)?.inode;
-        let (mut world, failure) = self.disk.begin(Kind::Write)?;
+        let (mut world, failure) = self.begin_write()?;
         if failure.is_some() {
             return Err(device_error());
         }

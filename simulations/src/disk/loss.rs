@@ -150,7 +150,7 @@ impl Strike {
             }
             Self::FullOnGrowth => kind == Some(Kind::Length),
             Self::ReadError | Self::ShortRead | Self::StaleRead => kind.is_none(),
-            Self::EnginePanic => kind.is_some(),
+            Self::EnginePanic => matches!(kind, Some(Kind::Write | Kind::Length)),
         }
     }
 

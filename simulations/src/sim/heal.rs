@@ -22,12 +22,14 @@ impl Sim {
     pub(super) fn heal(&mut self, mut process: Process) -> Result<Process, Broken> {
         self.trace.note(format_args!("all is healed"));
         self.healing = true;
+        // Asked before it is forgotten.
+        self.was_struck();
         self.disk.heal();
         self.armed = None;
         self.clock.freeze(false);
         self.world.late();
         self.show_world();
-        if self.was_struck() || self.struck_since {
+        if self.struck_since {
             // An artifact store whose directory could not be synced takes nothing until it is opened again.
             let risen = self.restarted(process)?;
             process = self.live(risen, Flow::Goes)?;
