@@ -25,6 +25,7 @@ use crate::plan::{Kill, Outage, Plan, Step};
 use crate::world::World;
 
 mod acts;
+mod asks;
 mod commit;
 mod damage;
 mod heal;

@@ -12,7 +12,7 @@ use praxis_model::command::*;
 use praxis_model::run::RunState;
 
 use super::Sim;
-use super::acts::{run_id, settle};
+use super::asks::{run_id, settle};
 use super::hops::{self, Ask, ENGINE, Who};
 use super::process::{By, Prepared, Process, Then};
 use crate::cast;

@@ -14,7 +14,7 @@ use praxis_model::plan;
 use praxis_model::run::RunState;
 
 use super::Sim;
-use super::acts::{acknowledgement, admit, reconcile, settle};
+use super::asks::{acknowledgement, admit, reconcile, settle};
 use super::hops::{self, Ask, ENGINE, Who};
 use super::people::{at, newest, uncertain};
 use super::process::{By, Prepared, Process, Then};
