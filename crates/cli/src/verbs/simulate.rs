@@ -22,7 +22,7 @@ use crate::exit::Exit;
 use crate::render::say;
 
 /// Seeds on which a planted defect is looked for, at most.
-const PLANT_SEEDS: u64 = 400;
+const PLANT_SEEDS: u64 = 60;
 
 /// How often progress is said.
 const EVERY: Duration = Duration::from_secs(5);
