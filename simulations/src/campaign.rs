@@ -4,7 +4,6 @@
 //! the time. Called by the command line and by tests.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,9 +11,10 @@ use std::time::{Duration, Instant};
 use aiws::digest::Digest;
 
 use crate::fault::Fault;
-use crate::meta::{self, Caught};
+use crate::meta::{self, Caught, Planted};
 use crate::packet::{Packet, shrink};
 use crate::plan::draw;
+use crate::pool::each;
 use crate::scenario;
 use crate::sim::{Options, run};
 
@@ -105,29 +105,10 @@ impl Summary {
 pub fn seeds(order: &Order, progress: &(dyn Fn(&Summary) + Sync)) -> Summary {
     let begun = Instant::now();
     let summary = Mutex::new(Summary::default());
-    let next = AtomicU64::new(0);
-    let over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        for _ in 0..order.threads.max(1) {
-            let work = || {
-                quietly(|| {
-                    loop {
-                        let number = next.fetch_add(1, Ordering::SeqCst);
-                        let late = order.time.is_some_and(|time| begun.elapsed() >= time);
-                        if number >= order.seeds || late || over.load(Ordering::SeqCst) {
-                            return;
-                        }
-                        one(order, number, &summary, begun, progress);
-                    }
-                });
-            };
-            // A thread that cannot be started leaves its seeds to the others.
-            drop(
-                thread::Builder::new()
-                    .name("simulation".to_owned())
-                    .spawn_scoped(scope, work),
-            );
-        }
+    each(order.threads, |number| {
+        let late = order.time.is_some_and(|time| begun.elapsed() >= time);
+        let more = number < order.seeds && !late;
+        more.then(|| quietly(|| one(order, number, &summary, begun, progress)))
     });
     let mut summary = summary.into_inner().unwrap_or_else(PoisonError::into_inner);
     summary.took = begun.elapsed();
@@ -190,76 +171,27 @@ pub struct Enumerated {
 
 /// All scenarios, on all threads.
 pub fn scenarios(threads: usize) -> Vec<Enumerated> {
-    let next = AtomicU64::new(0);
-    let done: Mutex<Vec<(usize, Enumerated)>> = Mutex::default();
-    thread::scope(|scope| {
-        for _ in 0..threads.max(1) {
-            let work = || {
-                quietly(|| {
-                    loop {
-                        let at = usize::try_from(next.fetch_add(1, Ordering::SeqCst))
-                            .unwrap_or(usize::MAX);
-                        let Some(scenario) = scenario::ALL.get(at) else {
-                            return;
-                        };
-                        let begun = Instant::now();
-                        let result = scenario.run();
-                        let images = result.as_ref().map_or(0, |count| count.judged() as u64);
-                        let enumerated = Enumerated {
-                            name: scenario.name,
-                            what: scenario.what,
-                            images,
-                            broken: result.err().map(|violation| violation.to_string()),
-                            took: begun.elapsed(),
-                        };
-                        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                        done.push((at, enumerated));
-                    }
-                });
-            };
-            drop(
-                thread::Builder::new()
-                    .name("scenario".to_owned())
-                    .spawn_scoped(scope, work),
-            );
-        }
-    });
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.sort_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, enumerated)| enumerated).collect()
+    each(threads, |at| {
+        let scenario = scenario::ALL.get(usize::try_from(at).ok()?)?;
+        let begun = Instant::now();
+        let result = quietly(|| scenario.run());
+        let images = result.as_ref().map_or(0, |count| count.judged() as u64);
+        Some(Enumerated {
+            name: scenario.name,
+            what: scenario.what,
+            images,
+            broken: result.err().map(|violation| violation.to_string()),
+            took: begun.elapsed(),
+        })
+    })
 }
 
-/// All planted defects, on all threads; at most so many seeds each.
-pub fn plants(base: u64, seeds: u64, threads: usize) -> Vec<Caught> {
-    let all = meta::all();
-    let next = AtomicU64::new(0);
-    let done: Mutex<Vec<(usize, Caught)>> = Mutex::default();
-    thread::scope(|scope| {
-        for _ in 0..threads.max(1) {
-            let work = || {
-                quietly(|| {
-                    loop {
-                        let at = usize::try_from(next.fetch_add(1, Ordering::SeqCst))
-                            .unwrap_or(usize::MAX);
-                        let Some(planted) = all.get(at) else {
-                            return;
-                        };
-                        let caught = meta::catch(planted, base, seeds, STEPS);
-                        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                        done.push((at, caught));
-                    }
-                });
-            };
-            drop(
-                thread::Builder::new()
-                    .name("plant".to_owned())
-                    .spawn_scoped(scope, work),
-            );
-        }
-    });
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.sort_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, caught)| caught).collect()
+/// Planted defects, on all threads; each is looked for on so many seeds at most.
+pub fn plants(planted: &[Planted], base: u64, seeds: u64, threads: usize) -> Vec<Caught> {
+    each(threads, |at| {
+        let planted = planted.get(usize::try_from(at).ok()?)?;
+        Some(quietly(|| meta::catch(planted, base, seeds, STEPS)))
+    })
 }
 
 /// What the controls came to.

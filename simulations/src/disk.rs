@@ -16,7 +16,7 @@ mod image;
 mod loss;
 mod world;
 
-pub use artifacts::CrashArtifacts;
+pub use artifacts::{CrashArtifacts, artifact_name};
 pub use loss::{Loss, LossKind, Strike};
 
 use image::{Data, Image};

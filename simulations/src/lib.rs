@@ -17,6 +17,7 @@ pub mod meta;
 pub mod oracle;
 pub mod packet;
 pub mod plan;
+mod pool;
 pub mod report;
 pub mod rng;
 pub mod scenario;

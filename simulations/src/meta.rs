@@ -79,6 +79,8 @@ pub const TABLE: &[Planted] = table! {
     RestartWithoutTakeover OneWriter;
     FenceAtBatchStart EpochAtHead;
     WallClock ExpiredStays;
+    ClaimedTwice OneClaim;
+    ForeignReceipt NoForeignReceipt;
     GenerationKept GenerationRises;
     ReceiptLostOnTakeover ReceiptStays;
     MaterialTrusted ReceiptVerified;
@@ -108,21 +110,40 @@ pub const TABLE: &[Planted] = table! {
     LookupTrustsAbsence WorldAgrees;
 };
 
-/// Rows of the model's table of guards that a simulation tries, each with its invariant.
-pub const GUARDS: &[(Guard, Invariant)] = &[
-    (Guard::ClaimFree, Invariant::OneClaim),
-    (Guard::ClaimToken, Invariant::HolderOnly),
-    (Guard::ActivationUnbound, Invariant::AdmittedOnce),
-    (Guard::AttemptsLeft, Invariant::BoundsHold),
-    (Guard::UncertainEvidence, Invariant::ResolvedByEvidence),
-    (Guard::RetryResolved, Invariant::NoRetryByItself),
+/// Rows of the model's table of guards that a simulation tries, each with a name and its invariant.
+pub const GUARDS: &[(Guard, &str, Invariant)] = &[
+    (
+        Guard::ClaimToken,
+        "guard-claim-token",
+        Invariant::HolderOnly,
+    ),
+    (
+        Guard::ActivationUnbound,
+        "guard-activation-unbound",
+        Invariant::AdmittedOnce,
+    ),
+    (
+        Guard::AttemptsLeft,
+        "guard-attempts-left",
+        Invariant::BoundsHold,
+    ),
+    (
+        Guard::UncertainEvidence,
+        "guard-uncertain-evidence",
+        Invariant::ResolvedByEvidence,
+    ),
+    (
+        Guard::RetryResolved,
+        "guard-retry-resolved",
+        Invariant::NoRetryByItself,
+    ),
 ];
 
 /// Everything that is planted.
 pub fn all() -> Vec<Planted> {
-    let guards = GUARDS.iter().map(|(guard, invariant)| Planted {
+    let guards = GUARDS.iter().map(|(guard, name, invariant)| Planted {
         plant: guard.plant(),
-        name: guard.sentence(),
+        name,
         invariant: *invariant,
     });
     TABLE.iter().copied().chain(guards).collect()

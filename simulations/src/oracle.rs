@@ -207,6 +207,11 @@ impl Oracle {
         self.artifacts.damaged(digest);
     }
 
+    /// What was damaged is as it was before.
+    pub fn mended_material(&mut self, digest: [u8; 32]) {
+        self.artifacts.mended(digest);
+    }
+
     /// The store was damaged on purpose: from now on loss is allowed where it was detected.
     pub fn damaged(&mut self) {
         self.is_damaged = true;

@@ -12,6 +12,7 @@ use crate::rng::Rng;
 use crate::world::Fate;
 
 mod draw;
+mod story;
 
 pub use draw::{LOSSES, draw};
 
@@ -164,6 +165,12 @@ pub enum Keeping {
     Read,
     /// What no event names is collected.
     Collect,
+    /// The same, and between the list and the collection an owner puts and names what was an orphan.
+    CollectLate,
+    /// A bit changes at rest in what an event names.
+    Rot,
+    /// Everything that changed at rest is put right again from a backup.
+    Mend,
 }
 
 /// One step.
@@ -172,6 +179,18 @@ pub enum Keeping {
 pub enum Step {
     /// An owner acts.
     Act(Act),
+    /// An owner claims what it can, and no more.
+    Claim {
+        /// The run.
+        run: u8,
+    },
+    /// A run goes on without a fault of its own: owner, provider and people do what is to be done.
+    Progress {
+        /// The run.
+        run: u8,
+        /// For how many rounds.
+        rounds: u8,
+    },
     /// Several owners hand in what they decided as one commit.
     Together {
         /// What they do.

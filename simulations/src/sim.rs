@@ -30,6 +30,7 @@ mod commit;
 mod damage;
 mod heal;
 mod hops;
+mod keep;
 mod people;
 mod power;
 mod process;
@@ -135,12 +136,18 @@ struct Sim {
     /// Requests that were handed in, to come again.
     requests: Vec<Append>,
     acknowledged: Vec<Digest>,
+    /// Frames of the log as they were stored, with the events that they hold.
+    frames: Vec<(Vec<u8>, Sealed)>,
     in_flight: Vec<Vec<Digest>>,
     /// The loss of power that was drawn and has not come yet.
     armed: Option<(Outage, Vec<Outage>)>,
     /// What the consumers of the outbox have stored.
     consumed: BTreeMap<u8, u64>,
     healing: bool,
+    /// What the mission may spend.
+    budget: u64,
+    /// Artifacts with a bit changed at rest: name and what was drawn from.
+    rotten: Vec<(Digest, u32)>,
     /// Whether an operation of the disk has failed since the store was opened.
     struck_since: bool,
     last_refusal: Option<String>,
@@ -219,10 +226,13 @@ impl Sim {
             numbers: 0,
             requests: Vec::new(),
             acknowledged: Vec::new(),
+            frames: Vec::new(),
             in_flight: Vec::new(),
             armed: None,
             consumed: BTreeMap::new(),
             healing: false,
+            budget: cast::budget(plan.seed),
+            rotten: Vec::new(),
             struck_since: false,
             last_refusal: None,
             images: HashSet::new(),
@@ -301,7 +311,7 @@ impl Sim {
     /// The first things that a new process does.
     fn begin(&mut self, process: &mut Process) -> Result<Flow, Broken> {
         if process.mission.is_none() {
-            let body = cast::contract().and_then(|contract| {
+            let body = cast::contract(self.budget).and_then(|contract| {
                 let config = cast::config()?;
                 Ok(Body::OpenMission(OpenMission { contract, config }))
             });

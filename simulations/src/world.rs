@@ -33,6 +33,9 @@ pub enum Fate {
     Dear,
 }
 
+/// What an effect costs more than anybody thought.
+const BEYOND: u64 = 60;
+
 /// One effect that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -106,7 +109,7 @@ impl World {
     /// A call; gives what reaches the caller, once or twice.
     pub fn call(&mut self, call: &Call, fate: Fate) -> Vec<Response> {
         let cost = match fate {
-            Fate::Dear => call.cost * 2 + 1,
+            Fate::Dear => call.cost * 2 + BEYOND,
             _ => call.cost,
         };
         let applied = Response::Applied { cost };

@@ -281,12 +281,19 @@ impl Snapshot {
     }
 }
 
+impl Snapshot {
+    /// The row of a request as it stands there.
+    pub(crate) fn request_row(&self, key: &RequestKey) -> Result<Option<RequestRow>, StoreError> {
+        self.row(&self.requests, key)
+    }
+}
+
 impl Lookup for Snapshot {
     fn request(&self, key: &RequestKey) -> Result<Option<RequestRow>, StoreError> {
         if plant::is(Plant::DedupeForgets) || plant::is(Plant::DedupeInMemory) {
             return Ok(None);
         }
-        self.row(&self.requests, key)
+        self.request_row(key)
     }
 
     fn identity(&self, key: &IdentityKey) -> Result<Option<IdentityRow>, StoreError> {

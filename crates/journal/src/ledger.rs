@@ -175,6 +175,15 @@ impl Ledger {
         read(&self.log, sequence)
     }
 
+    /// Some frames from a sequence on, as they are stored and unchecked, each with its sequence; none behind the last.
+    /// For whoever compares bytes; [`Self::read`] checks.
+    ///
+    /// # Errors
+    /// What the disk answered.
+    pub fn frames(&self, from: u64) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+        self.log.chunk(from)
+    }
+
     /// Checks everything from nothing; see [`crate::verify`].
     ///
     /// # Errors

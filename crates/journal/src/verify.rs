@@ -105,6 +105,7 @@ pub(crate) fn run(
                 return Ok(walk.report);
             }
         };
+        let before = next;
         for (sequence, bytes) in chunk
             .into_iter()
             .take_while(|(sequence, _)| *sequence <= end)
@@ -114,6 +115,10 @@ pub(crate) fn run(
             }
             walk.event(sequence, &bytes);
             next = sequence + 1;
+        }
+        if next == before {
+            // What is there lies behind the end; the rest is missing.
+            break;
         }
         progress(next - 1, end);
     }
@@ -276,7 +281,7 @@ impl Walk {
         let mut wrong = Vec::new();
         if let Some(key) = RequestKey::of(event).filter(|_| event.part.k.0 == 1) {
             self.requests += 1;
-            match index.request(&key) {
+            match index.request_row(&key) {
                 Err(error) => wrong.push(error.to_string()),
                 Ok(Some(row)) if row.sequence == sequence && row.digest == event.request_digest => {
                 }

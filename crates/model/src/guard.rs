@@ -7,6 +7,8 @@ use aiws::error::{Code, Error, Stage};
 use aiws::json::Object;
 
 use crate::decision::Rejection;
+#[cfg(debug_assertions)]
+use praxis_plant::Plant;
 
 macro_rules! guards {
     ($($variant:ident $id:literal $code:ident $stage:ident $sentence:literal;)*) => {
@@ -280,7 +282,8 @@ fn refusal(guard: Guard, found: Object) -> Rejection {
 
 #[cfg(debug_assertions)]
 fn ablated(guard: Guard) -> bool {
-    ablation::is_off(guard) || praxis_plant::is(guard.plant())
+    let unchecked = guard == Guard::BudgetFits && praxis_plant::is(Plant::BoundUnchecked);
+    ablation::is_off(guard) || praxis_plant::is(guard.plant()) || unchecked
 }
 
 #[cfg(not(debug_assertions))]

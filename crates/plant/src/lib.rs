@@ -54,6 +54,8 @@ plants! {
     RestartWithoutTakeover "restart-without-takeover" "After a crash the next owner goes on under the epoch of the dead one.";
     // Claims, receipts, admission.
     WallClock "wall-clock" "Leases are checked against the machine's clock, which goes back.";
+    ClaimedTwice "claimed-twice" "A live claim counts as expired, and another one is given.";
+    ForeignReceipt "foreign-receipt" "A receipt is stored under the name of another run's delivery.";
     GenerationKept "generation-kept" "A new claim has the generation of the last.";
     ReceiptLostOnTakeover "receipt-lost-on-takeover" "A takeover gives receipts back.";
     MaterialTrusted "material-trusted" "Material counts as verified without being read.";

@@ -7,6 +7,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use aiws::digest::Digest;
 use praxis_artifacts::fs::{FileFacts, Fs, Handle};
 use praxis_journal::Clock;
 
@@ -88,6 +89,11 @@ impl CrashDisk {
             })
             .collect()
     }
+}
+
+/// The name of an artifact's file on the disk.
+pub fn artifact_name(digest: &Digest) -> String {
+    full(&digest.to_string())
 }
 
 fn full(name: &str) -> String {

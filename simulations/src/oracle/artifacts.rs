@@ -39,6 +39,11 @@ impl Artifacts {
         self.damaged.insert(digest);
     }
 
+    /// It is as it was before.
+    pub fn mended(&mut self, digest: [u8; 32]) {
+        self.damaged.remove(&digest);
+    }
+
     /// Whether it was damaged on purpose.
     pub fn is_damaged(&self, digest: &str) -> bool {
         let digest = digest.parse::<Digest>();

@@ -130,6 +130,12 @@ impl Oracle {
 
     fn refused(&mut self, handed: &Handed, code: &str) -> Result<(), Broken> {
         self.deny(handed);
+        if code != "IDENTITY_CONFLICT"
+            && !self.lossy
+            && let Some((key, digest)) = request(handed)?
+        {
+            self.state.requests.refused(&key, &digest, code)?;
+        }
         match code {
             "IDENTITY_CONFLICT" => {
                 let events: Result<Vec<Event>, Broken> =

@@ -38,11 +38,7 @@ impl Requests {
     pub fn fold(&mut self, event: &Event, sequence: u64) -> Result<(), Broken> {
         if let Some(key) = key(event).filter(|_| event.part == 1) {
             if let Some(first) = self.known.get(&key) {
-                let invariant = if first.opened < self.opened {
-                    Invariant::DedupeSurvives
-                } else {
-                    Invariant::DedupeForLife
-                };
+                let invariant = self.forgotten(first);
                 let what = format!(
                     "request {} of {} was stored at sequence {} and again at {sequence}",
                     key.2, key.1, first.sequence
@@ -99,6 +95,25 @@ impl Requests {
             return Err(Broken::new(Invariant::SameAnswer, what));
         }
         Ok(first.opened < self.opened)
+    }
+
+    /// An append was refused, and not as a conflict: its request may not be one that is in the log with this body.
+    pub fn refused(&self, key: &Key, digest: &str, code: &str) -> Result<(), Broken> {
+        let known = self.known.get(key).filter(|first| first.digest == digest);
+        let Some(first) = known else { return Ok(()) };
+        let what = format!(
+            "request {} of {} was stored at sequence {}, came again and is refused with {code}",
+            key.2, key.1, first.sequence
+        );
+        Err(Broken::new(self.forgotten(first), what))
+    }
+
+    /// Which promise is broken where a request that was stored is not known any more.
+    fn forgotten(&self, first: &Known) -> Invariant {
+        match first.opened < self.opened {
+            true => Invariant::DedupeSurvives,
+            false => Invariant::DedupeForLife,
+        }
     }
 
     /// An append was refused as a conflict of identities. True where its request came with another body.

@@ -47,6 +47,9 @@ pub const LOSSES: [Fault; 11] = [
     Fault::NamesLost,
 ];
 
+/// How often a short story begins where a step would be drawn, in per cent.
+const STORIES: u64 = 7;
+
 const FATES: [(Fault, Fate); 8] = [
     (Fault::ResponseLost, Fate::AnswerLost),
     (Fault::TimesOut, Fate::TimesOut),
@@ -73,8 +76,8 @@ const PEOPLE: [Person; 12] = [
     Person::Return,
 ];
 
-struct Draw {
-    rng: Rng,
+pub(super) struct Draw {
+    pub(super) rng: Rng,
     faults: BTreeSet<Fault>,
 }
 
@@ -83,7 +86,14 @@ pub fn draw(seed: u64, allowed: &BTreeSet<Fault>, steps: usize) -> Plan {
     let mut rng = Rng::new(seed);
     let faults = swarm(&mut rng, allowed);
     let mut draw = Draw { rng, faults };
-    let mut all: Vec<Step> = (0..steps).map(|_| draw.step()).collect();
+    let mut all = Vec::new();
+    while all.len() < steps {
+        match draw.rng.chance(STORIES) {
+            true => all.extend(draw.story()),
+            false => all.push(draw.step()),
+        }
+    }
+    all.truncate(steps);
     // One in a few ends with a lie of the disk: after it nothing is promised but that it is noticed.
     if draw.rng.chance(15)
         && let Some(fault) = draw.one_of(&LIES)
@@ -102,11 +112,11 @@ pub fn draw(seed: u64, allowed: &BTreeSet<Fault>, steps: usize) -> Plan {
 }
 
 impl Draw {
-    fn may(&self, fault: Fault) -> bool {
+    pub(super) fn may(&self, fault: Fault) -> bool {
         self.faults.contains(&fault)
     }
 
-    fn one_of(&mut self, some: &[Fault]) -> Option<Fault> {
+    pub(super) fn one_of(&mut self, some: &[Fault]) -> Option<Fault> {
         let allowed: Vec<Fault> = some.iter().copied().filter(|it| self.may(*it)).collect();
         self.rng.pick(&allowed).copied()
     }
@@ -117,7 +127,11 @@ impl Draw {
 
     fn step(&mut self) -> Step {
         match self.rng.below(100) {
-            0..=33 => Step::Act(self.act()),
+            0..=9 => Step::Progress {
+                run: self.rng.small(RUNS),
+                rounds: 1 + self.rng.small(5),
+            },
+            10..=33 => Step::Act(self.act()),
             34..=38 => self.together(),
             39..=41 if self.may(Fault::MessageLate) => Step::HoldBack(self.act()),
             42..=44 => Step::HandIn {
@@ -136,9 +150,9 @@ impl Draw {
             79 => Step::Restart,
             80..=83 => self.power(),
             84..=85 => self.strike(),
-            86..=88 => Step::Index { does: self.flush() },
-            89..=91 => self.clock(),
-            92..=95 => Step::Outbox {
+            86..=90 => Step::Index { does: self.flush() },
+            91..=92 => self.clock(),
+            93..=95 => Step::Outbox {
                 consumer: self.rng.small(2),
                 take: 1 + self.rng.small(12),
                 acknowledges: self.rng.chance(60),
@@ -339,7 +353,7 @@ impl Draw {
     }
 
     fn keeping(&mut self) -> Keeping {
-        let all = [Keeping::Put, Keeping::Read, Keeping::Collect];
+        let all = [Keeping::Put, Keeping::Read, Keeping::Collect, Keeping::Mend];
         self.rng.pick(&all).copied().unwrap_or(Keeping::Put)
     }
 }

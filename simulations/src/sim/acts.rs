@@ -38,6 +38,21 @@ pub(super) enum Choice {
     Planned(Planned),
 }
 
+impl Choice {
+    /// The node whose boundary it is.
+    pub fn concludes(&self) -> Option<&NodeId> {
+        match self {
+            Self::Planned(Planned::Conclude { node_id }) => Some(node_id),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a claim.
+    pub fn claims(&self) -> bool {
+        matches!(self, Self::Planned(Planned::Receive { .. }))
+    }
+}
+
 /// What an owner asks for, and what follows.
 pub(super) type Wanted = Result<Option<(Ask, Then)>, Error>;
 
@@ -237,7 +252,7 @@ impl Sim {
                 ),
                 Then::Nothing,
             ))),
-            Planned::Conclude { node_id } => self.conclude(process, &state, node_id),
+            Planned::Conclude { node_id } => self.conclude(process, act.run, &state, node_id),
             Planned::Lookup { attempt_id } => {
                 self.look_up(process, act.run, number, &state, attempt_id)
             }
@@ -250,7 +265,13 @@ impl Sim {
     }
 
     /// The boundary of a node that is done, or has no try left.
-    fn conclude(&mut self, process: &Process, state: &RunState, node_id: &NodeId) -> Wanted {
+    fn conclude(
+        &mut self,
+        process: &Process,
+        run: u8,
+        state: &RunState,
+        node_id: &NodeId,
+    ) -> Wanted {
         let graph = state.graph.iter().flat_map(|graph| &graph.nodes);
         let Some(node) = graph.into_iter().find(|node| node.id == *node_id) else {
             return Ok(None);
@@ -268,7 +289,7 @@ impl Sim {
         };
         match node.kind {
             NodeKind::Task(_) if is_applied(state, node_id) => {
-                let bytes = cast::material(node_id.as_str());
+                let bytes = cast::material(run, node_id.as_str());
                 boundary.artifacts = vec![self.put(process, node_id.as_str(), &bytes)?];
             }
             NodeKind::Task(_) => {

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use praxis_journal::{AppendError, AppendResult, Appended};
+use aiws::digest::Digest;
+use praxis_journal::{Append, AppendError, AppendResult, Appended};
+use praxis_journal_format::Frame;
 use praxis_plant::{self as plant, Plant};
 
 use super::hops;
@@ -44,6 +46,7 @@ impl Sim {
             return Ok(Flow::Dies);
         }
         self.told(&answers)?;
+        self.read_back(process, &appends, &answers)?;
         for append in &appends {
             if append.conditions.request.is_some() {
                 self.requests.push(append.clone());
@@ -69,6 +72,39 @@ impl Sim {
         self.in_flight.clear();
         self.see(process)?;
         Ok(flow)
+    }
+
+    /// What was answered as stored can be read where the answer says that it stands.
+    fn read_back(
+        &mut self,
+        process: &Process,
+        appends: &[Append],
+        answers: &[AppendResult],
+    ) -> Result<(), Broken> {
+        for (append, answer) in appends.iter().zip(answers) {
+            let (Ok(Appended::Committed { sequence, .. }), Some(last)) =
+                (answer, append.sealed.last())
+            else {
+                continue;
+            };
+            let stands = |at: u64| process.ledger.frames(at).map(|found| hash_at(found, at));
+            let (invariant, what) = match stands(*sequence) {
+                Ok(Some(hash)) if hash == last.hash => continue,
+                Err(_) if self.was_struck() || !self.disk.has_power() => continue,
+                Err(error) => (Invariant::HashCovers, error.to_string()),
+                Ok(_) if matches!(stands(sequence + 1), Ok(Some(hash)) if hash == last.hash) => (
+                    Invariant::SequenceGapFree,
+                    "it stands one further".to_owned(),
+                ),
+                Ok(found) => {
+                    let found = found.map_or("nothing".to_owned(), |hash| hash.to_string());
+                    (Invariant::PrefixStays, format!("there stands {found}"))
+                }
+            };
+            let what = format!("answered as stored at sequence {sequence}, and {what}");
+            return Err(Broken::new(invariant, what));
+        }
+        Ok(())
     }
 
     fn told(&mut self, answers: &[AppendResult]) -> Result<(), Broken> {
@@ -249,6 +285,13 @@ impl Sim {
         }
         Ok(Flow::Goes)
     }
+}
+
+/// The hash in the frame that stands at a sequence.
+fn hash_at(frames: Vec<(u64, Vec<u8>)>, sequence: u64) -> Option<Digest> {
+    let (found, bytes) = frames.into_iter().next()?;
+    let frame = Frame::decode(&bytes).ok()?;
+    (found == sequence).then_some(frame.hash)
 }
 
 /// The kind of fault of a fate, if it is one.

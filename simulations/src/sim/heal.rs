@@ -25,6 +25,7 @@ impl Sim {
         // Asked before it is forgotten.
         self.was_struck();
         self.disk.heal();
+        self.mend();
         self.armed = None;
         self.clock.freeze(false);
         self.world.late();
@@ -39,7 +40,9 @@ impl Sim {
             self.clock.tick(50);
             let mut busy = false;
             for run in 0..RUNS {
-                busy |= self.heal_run(&mut process, run, round)?;
+                let (flow, alive) = self.forward(&mut process, run, round)?;
+                healthy(flow, "its runs went on")?;
+                busy |= alive;
             }
             if !busy {
                 return self.at_rest(process);
@@ -51,8 +54,38 @@ impl Sim {
         ))
     }
 
-    /// One round for a run; true while it is alive.
-    fn heal_run(&mut self, process: &mut Process, run: u8, round: usize) -> Result<bool, Broken> {
+    /// A run goes on for so many rounds, as far as it comes.
+    pub(super) fn progress(
+        &mut self,
+        process: &mut Process,
+        run: u8,
+        rounds: u8,
+    ) -> Result<Flow, Broken> {
+        if process.owner(run, 0).is_none() {
+            let does = Person::Start;
+            return self.step(process, &Step::Person { run, does, pick: 0 });
+        }
+        for round in 0..rounds {
+            let (flow, alive) = self.forward(process, run, usize::from(round))?;
+            if flow != Flow::Goes || !self.disk.has_power() {
+                return Ok(Flow::Dies);
+            }
+            if !alive {
+                break;
+            }
+        }
+        Ok(Flow::Goes)
+    }
+
+    /// One round for a run: answers are heard, its owner does something, people do what it waits for. Whether the
+    /// process lives, and whether the run does.
+    fn forward(
+        &mut self,
+        process: &mut Process,
+        run: u8,
+        round: usize,
+    ) -> Result<(Flow, bool), Broken> {
+        let mut flow = Flow::Goes;
         for _ in 0..process.heard.len() {
             let Some(at) = process.heard.iter().position(|heard| heard.run == run) else {
                 break;
@@ -63,19 +96,21 @@ impl Sim {
                 owner: 0,
                 twice: false,
             };
-            self.healthy(process, &hear)?;
+            flow = flow.then(self.step(process, &hear)?);
+            if flow != Flow::Goes {
+                return Ok((flow, true));
+            }
         }
         let Some((number, state)) = newest(process, run) else {
-            return Ok(false);
+            return Ok((flow, false));
         };
         if state.lifecycle.is_terminal() {
             // What is uncertain is found out all the same: its reservation waits for it.
             if super::power::at_rest(&state) {
-                return Ok(false);
+                return Ok((flow, false));
             }
-            self.person_does(process, run, Person::Reconcile)?;
-            self.person_does(process, run, Person::Return)?;
-            return Ok(true);
+            let does = [Person::Reconcile, Person::Return];
+            return Ok((self.people_do(process, run, &does)?, true));
         }
         let choices = {
             let owners = process.owners.get(&run);
@@ -97,44 +132,45 @@ impl Sim {
                 kill: Kill::No,
             };
             self.last_refusal = None;
-            self.healthy(process, &Step::Act(act))?;
+            flow = self.step(process, &Step::Act(act))?;
             if self.last_refusal.as_deref() == Some(Code::BudgetExceeded.name()) {
                 // The budget is spent, which no recovery gives back: a person gives the run up.
-                self.person_does(process, run, Person::Cancel)?;
+                flow = flow.then(self.people_do(process, run, &[Person::Cancel])?);
             }
         }
-        self.answer_waits(process, run, idle)?;
-        Ok(true)
+        if flow == Flow::Goes {
+            flow = self.answer_waits(process, run, idle)?;
+        }
+        Ok((flow, true))
     }
 
     /// People do what the run waits for. A run that does nothing and waits for nobody has lost its way.
-    fn answer_waits(&mut self, process: &mut Process, run: u8, idle: bool) -> Result<(), Broken> {
+    fn answer_waits(&mut self, process: &mut Process, run: u8, idle: bool) -> Result<Flow, Broken> {
         let Some((_, state)) = newest(process, run) else {
-            return Ok(());
+            return Ok(Flow::Goes);
         };
         if state.lifecycle.is_terminal() {
-            return Ok(());
+            return Ok(Flow::Goes);
         }
         let now_ms = praxis_journal::Clock::now_ms(&*self.clock).max(state.last_ms);
         let waits = waits(&state, &[], now_ms);
-        for wait in &waits {
-            let does = match wait {
+        let does = waits.iter().filter_map(|wait| {
+            Some(match wait {
                 Wait::Approval { .. } => Person::Approve,
                 Wait::Acceptance { .. } => Person::Accept,
                 Wait::Verification { .. } => Person::Verify,
                 Wait::Uncertain { .. } => Person::Reconcile,
                 Wait::Hold { .. } => Person::Recheck,
                 Wait::Running { .. } | Wait::Claim { .. } | Wait::Gate(_) | Wait::Recovery => {
-                    continue;
+                    return None;
                 }
-            };
-            self.person_does(process, run, does)?;
-        }
-        if state.lifecycle == Lifecycle::Canceling {
-            return self.person_does(process, run, Person::FinishCancel);
-        }
-        match idle && waits.is_empty() && state.graph.is_some() {
-            false => Ok(()),
+            })
+        });
+        let ends = (state.lifecycle == Lifecycle::Canceling).then_some(Person::FinishCancel);
+        let does: Vec<Person> = does.chain(ends).collect();
+        let lost = idle && waits.is_empty() && ends.is_none() && state.graph.is_some();
+        match lost && self.healing {
+            false => self.people_do(process, run, &does),
             true => Err(Broken::new(
                 Invariant::ComesToRest,
                 format!("run {run} has nothing to do and waits for nobody"),
@@ -142,20 +178,19 @@ impl Sim {
         }
     }
 
-    fn person_does(&mut self, process: &mut Process, run: u8, does: Person) -> Result<(), Broken> {
-        let step = Step::Person { run, does, pick: 0 };
-        self.healthy(process, &step)
-    }
-
-    /// A step after which the process still lives: nothing kills it any more.
-    fn healthy(&mut self, process: &mut Process, step: &Step) -> Result<(), Broken> {
-        match self.step(process, step)? {
-            Flow::Goes => Ok(()),
-            _ => Err(Broken::new(
-                Invariant::ComesToRest,
-                format!("the process died without a fault in {step:?}"),
-            )),
+    fn people_do(
+        &mut self,
+        process: &mut Process,
+        run: u8,
+        does: &[Person],
+    ) -> Result<Flow, Broken> {
+        for does in does.iter().copied() {
+            let flow = self.step(process, &Step::Person { run, does, pick: 0 })?;
+            if flow != Flow::Goes || !self.disk.has_power() {
+                return Ok(Flow::Dies);
+            }
         }
+        Ok(Flow::Goes)
     }
 
     fn at_rest(&mut self, process: Process) -> Result<Process, Broken> {
@@ -169,5 +204,16 @@ impl Sim {
         self.verify(&process)?;
         self.oracle.rest()?;
         Ok(process)
+    }
+}
+
+/// Nothing ends a process any more once all is healed.
+fn healthy(flow: Flow, when: &str) -> Result<(), Broken> {
+    match flow {
+        Flow::Goes => Ok(()),
+        _ => Err(Broken::new(
+            Invariant::ComesToRest,
+            format!("the process died without a fault while {when}"),
+        )),
     }
 }

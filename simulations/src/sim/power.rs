@@ -113,23 +113,22 @@ impl Sim {
             }
             // What is armed is for the life that is gone on with.
             disk.heal();
-            let log = match Ledger::open(Arc::new(disk), &self.store) {
+            let found = match Ledger::open(Arc::new(disk), &self.store) {
                 Ok(ledger) => match ledger.read_only() {
                     Some(why) => return Err(opens(why)),
-                    None => self.read_log(&ledger)?,
+                    None => self.walk(&ledger, |sealed| sealed.hash)?,
                 },
                 Err(StoreError::NotAStore { .. }) if !self.created => continue,
                 Err(error) => return Err(opens(&error)),
             };
-            self.compare(&log)?;
+            self.compare(&found)?;
         }
         Ok(())
     }
 
     /// The acknowledged prefix is there; behind it stand appends that were in flight, each whole, in their order.
-    fn compare(&self, log: &[Sealed]) -> Result<(), Broken> {
+    fn compare(&self, found: &[Digest]) -> Result<(), Broken> {
         let lost = |what: String| Err(Broken::new(Invariant::PrefixStays, what));
-        let found: Vec<Digest> = log.iter().map(|sealed| sealed.hash).collect();
         let acknowledged = &self.acknowledged;
         if found.len() < acknowledged.len() || found[..acknowledged.len()] != acknowledged[..] {
             return lost(format!(
@@ -225,6 +224,7 @@ impl Sim {
             Err(_) if self.was_struck() => return self.come_up(),
             Err(error) => return Err(error),
         };
+        self.keep_frames(&ledger, &log);
         self.found(&log)?;
         let mission = hops::fold_mission(&log).map_err(|error| self.internal(&error))?;
         let process = Process {
@@ -253,22 +253,66 @@ impl Sim {
     }
 
     pub(super) fn read_log(&self, ledger: &Ledger) -> Result<Vec<Sealed>, Broken> {
+        self.walk(ledger, Sealed::clone)
+    }
+
+    /// Something of every event of the log, each checked unless these very bytes were checked at this place before.
+    fn walk<T>(&self, ledger: &Ledger, take: impl Fn(&Sealed) -> T) -> Result<Vec<T>, Broken> {
         let end = ledger.view().sequence();
-        let mut log = Vec::new();
-        for sequence in 1..=end {
-            match ledger.read(sequence) {
-                Ok(Some(sealed)) => log.push(sealed),
-                Ok(None) => {
-                    let what = format!("sequence {sequence} of {end} is missing");
-                    return Err(Broken::new(Invariant::SequenceGapFree, what));
+        let broken = |sequence: u64, error: StoreError| {
+            Broken::new(
+                Invariant::HashCovers,
+                format!("sequence {sequence}: {error}"),
+            )
+        };
+        let mut all = Vec::new();
+        let mut next = 1;
+        while next <= end {
+            let frames = ledger.frames(next).map_err(|error| broken(next, error))?;
+            let before = next;
+            for (sequence, frame) in frames {
+                if sequence != next || sequence > end {
+                    break;
                 }
-                Err(error) => {
-                    let what = format!("sequence {sequence}: {error}");
-                    return Err(Broken::new(Invariant::HashCovers, what));
+                let known = self.frames.get(all.len());
+                match known.filter(|(bytes, _)| *bytes == frame) {
+                    Some((_, sealed)) => all.push(take(sealed)),
+                    None => {
+                        let read = ledger.read(sequence);
+                        let read = read.map_err(|error| broken(sequence, error))?;
+                        all.extend(read.as_ref().map(&take));
+                    }
                 }
+                next += 1;
+            }
+            if next == before {
+                let what = format!("sequence {next} of {end} is missing");
+                return Err(Broken::new(Invariant::SequenceGapFree, what));
             }
         }
-        Ok(log)
+        Ok(all)
+    }
+
+    /// Keeps the bytes of what was read and checked.
+    pub(super) fn keep_frames(&mut self, ledger: &Ledger, log: &[Sealed]) {
+        for (at, sealed) in log.iter().enumerate() {
+            let sequence = at as u64 + 1;
+            if self
+                .frames
+                .get(at)
+                .is_some_and(|(_, kept)| kept.hash == sealed.hash)
+            {
+                continue;
+            }
+            self.frames.truncate(at);
+            let Ok(chunk) = ledger.frames(sequence) else {
+                return;
+            };
+            let rest = log[at..].iter().cloned();
+            let frames = chunk.into_iter().map(|(_, bytes)| bytes);
+            self.frames.extend(frames.zip(rest));
+            return;
+        }
     }
 
     /// Every live run gets a new owner, which takes it over from the one that is gone.

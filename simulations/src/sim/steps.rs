@@ -5,15 +5,16 @@
 use super::*;
 use crate::disk::Strike;
 use crate::oracle::Response as Told;
-use crate::plan::{Act, Flush, Keeping};
+use crate::plan::{Act, Flush};
 use crate::world::Response;
-use praxis_artifacts::ArtifactProvider;
 use praxis_plant::{self as plant, Plant};
 
 impl Sim {
     pub(super) fn step(&mut self, process: &mut Process, step: &Step) -> Result<Flow, Broken> {
         match step {
             Step::Act(act) => self.act(process, act),
+            Step::Claim { run } => self.claim(process, *run),
+            Step::Progress { run, rounds } => self.progress(process, *run, *rounds),
             Step::Together { acts } => self.together(process, acts),
             Step::HoldBack(act) => {
                 let prepared = self.prepare(process, act)?;
@@ -103,6 +104,33 @@ impl Sim {
             }
             Step::Damage { .. } => Ok(Flow::Ends),
         }
+    }
+
+    /// The newest owner claims, if there is something to claim.
+    fn claim(&mut self, process: &mut Process, run: u8) -> Result<Flow, Broken> {
+        match self.picked(process, run, acts::Choice::claims) {
+            Some(act) => self.act(process, &act),
+            None => Ok(Flow::Goes),
+        }
+    }
+
+    /// The act by which the newest owner makes a choice of some kind, if it has one.
+    pub(super) fn picked(
+        &self,
+        process: &Process,
+        run: u8,
+        kind: impl Fn(&acts::Choice) -> bool,
+    ) -> Option<Act> {
+        let owner = process.owners.get(&run)?.last()?;
+        let at = self.choices(process, owner).iter().position(kind)?;
+        Some(Act {
+            run,
+            owner: 0,
+            pick: u8::try_from(at).ok()?,
+            fate: crate::world::Fate::Applied,
+            cost: 1,
+            kill: Kill::No,
+        })
     }
 
     fn act(&mut self, process: &mut Process, act: &Act) -> Result<Flow, Broken> {
@@ -344,88 +372,7 @@ impl Sim {
         self.end_flush(process);
         Flow::Goes
     }
-
-    fn keep(&mut self, process: &mut Process, does: Keeping, pick: u8) -> Result<Flow, Broken> {
-        match does {
-            Keeping::Put => {
-                let bytes = match pick % 2 {
-                    0 => format!("nobody's {pick}").into_bytes(),
-                    _ => cast::material(["first", "second", "third"][usize::from(pick) % 3]),
-                };
-                if let Err(error) = self.put(process, "kept", &bytes) {
-                    self.refused(&error);
-                }
-            }
-            Keeping::Read => self.read(process, pick)?,
-            Keeping::Collect => self.collect(process)?,
-        }
-        self.struck.insert(Fault::CrashInPut);
-        Ok(Flow::Goes)
-    }
-
-    fn read(&mut self, process: &Process, pick: u8) -> Result<(), Broken> {
-        let names = self.oracle_names(process);
-        let Some(digest) = people::at(&names, pick) else {
-            return Ok(());
-        };
-        let found = process.artifacts.read_digest(&digest, u64::MAX);
-        if !self.disk.has_power() || self.was_struck() {
-            return Ok(());
-        }
-        match found {
-            Ok(bytes) => self.oracle.read(digest.0, Ok(&bytes)),
-            Err(error) => self.oracle.read(digest.0, Err(error.code().name())),
-        }
-    }
-
-    /// The artifacts that events of the log name.
-    fn oracle_names(&self, process: &Process) -> Vec<Digest> {
-        let mut all = BTreeSet::new();
-        for sealed in &process.log {
-            if let Body::CommitBoundary(body) = &sealed.event.command {
-                all.extend(
-                    body.manifest
-                        .artifacts
-                        .iter()
-                        .map(|artifact| artifact.digest),
-                );
-            }
-            let text = String::from_utf8_lossy(&sealed.bytes);
-            let evidence = text.split("\"evidence-").skip(1);
-            all.extend(evidence.filter_map(|rest| rest.get(..64)?.parse::<Digest>().ok()));
-        }
-        all.into_iter().collect()
-    }
-
-    /// What no event names is collected after its time.
-    fn collect(&mut self, process: &Process) -> Result<(), Broken> {
-        let named = self.oracle_names(process).into_iter().collect();
-        let Ok(orphans) = process.artifacts.orphans(&named) else {
-            return Ok(());
-        };
-        if plant::is(Plant::CollectRaces) {
-            // The race: what was listed as an orphan is put again and named before it is collected.
-            for orphan in &orphans {
-                self.trace.note(format_args!("orphan {}", orphan.digest));
-            }
-        }
-        let now_ms = praxis_journal::Clock::now_ms(&*self.clock);
-        for orphan in orphans {
-            // Somebody puts the same bytes again between the list and the collection.
-            let again = process.artifacts.read_digest(&orphan.digest, u64::MAX);
-            if let Ok(bytes) = again {
-                drop(self.put(process, "again", &bytes));
-            }
-            if let Ok(true) = process.artifacts.collect(&orphan, RETENTION_MS, now_ms) {
-                self.oracle.collected(orphan.digest.0)?;
-            }
-        }
-        Ok(())
-    }
 }
-
-/// How long what nobody names is left to its commit, in milliseconds.
-const RETENTION_MS: u64 = 60_000;
 
 impl From<Response> for Told {
     fn from(response: Response) -> Self {

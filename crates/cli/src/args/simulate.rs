@@ -18,6 +18,7 @@ Examples:
   praxis simulate
   praxis simulate --seeds 5000 --report
   praxis simulate --time 600 --faults byte-tear,lying-sync
+  praxis simulate --plant fence-unchecked
   praxis simulate --replay praxis-seed-17.json")]
 pub struct Simulate {
     /// How many seeds
@@ -36,8 +37,11 @@ pub struct Simulate {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub faults: Vec<String>,
     /// Carry out the simulation of a packet once more, and tell its story
-    #[arg(long, value_name = "PACKET", conflicts_with_all = ["seeds", "base", "time", "steps", "faults", "report", "floors"])]
+    #[arg(long, value_name = "PACKET", conflicts_with_all = ["seeds", "base", "time", "steps", "faults", "report", "floors", "plant"])]
     pub replay: Option<PathBuf>,
+    /// Only look for planted defects, by name; 'all' for all. Where plants are compiled in
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with_all = ["time", "steps", "faults", "report", "floors"])]
+    pub plant: Vec<String>,
     /// Also run the scenarios, the planted defects and the controls, and sum up
     #[arg(long)]
     pub report: bool,

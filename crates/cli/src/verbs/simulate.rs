@@ -11,7 +11,7 @@ use aiws::json::Value;
 use aiws::object;
 use praxis_simulations::campaign::{self, Enumerated, Order, Summary};
 use praxis_simulations::fault::{Fault, Layer};
-use praxis_simulations::meta::Caught;
+use praxis_simulations::meta::{self, Caught, Planted};
 use praxis_simulations::packet::{PACKET_BYTES, Packet};
 use praxis_simulations::report::{self, Figure, Material};
 use praxis_simulations::sim;
@@ -22,7 +22,10 @@ use crate::exit::Exit;
 use crate::render::say;
 
 /// Seeds on which a planted defect is looked for, at most.
-const PLANT_SEEDS: u64 = 60;
+const PLANT_SEEDS: u64 = 200;
+
+/// Findings by another invariant that are told of a planted defect.
+const OTHERS: usize = 5;
 
 /// How often progress is said.
 const EVERY: Duration = Duration::from_secs(5);
@@ -39,6 +42,9 @@ pub fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     if let Some(path) = &args.replay {
         return replay(path, json);
     }
+    if !args.plant.is_empty() {
+        return plants(args, json);
+    }
     let order = order(args)?;
     let said = Mutex::new(Instant::now());
     let seeds = campaign::seeds(&order, &|so_far| progress(&said, &order, so_far));
@@ -52,7 +58,7 @@ pub fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let plants = match can_plant {
         true => {
             say("planted defects ...");
-            campaign::plants(order.base, PLANT_SEEDS, order.threads)
+            campaign::plants(&meta::all(), order.base, PLANT_SEEDS, order.threads)
         }
         false => Vec::new(),
     };
@@ -64,6 +70,54 @@ pub fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         controls,
     };
     reported(args, &material, &packets, json)
+}
+
+/// Looks for planted defects alone.
+fn plants(args: &Args, json: bool) -> Result<Exit, Error> {
+    if !praxis_simulations::CAN_PLANT {
+        let what = "expected a build with debug assertions, found one that cannot plant a defect";
+        return Err(Error::schema("/plant", what));
+    }
+    let all = meta::all();
+    let named = |name: &String| {
+        let mut found = all.iter().filter(|it| name == "all" || it.name == name);
+        let first = found.next().ok_or_else(|| {
+            let names: Vec<&str> = all.iter().map(|it| it.name).collect();
+            let what = format!(
+                "expected all or some of {}, found {name:?}",
+                names.join(", ")
+            );
+            Error::schema("/plant", what)
+        })?;
+        Ok(std::iter::once(first)
+            .chain(found)
+            .copied()
+            .collect::<Vec<_>>())
+    };
+    let planted: Vec<Planted> = args
+        .plant
+        .iter()
+        .map(named)
+        .collect::<Result<Vec<_>, Error>>()?
+        .concat();
+    let base = base(&args.base)?;
+    let caught = campaign::plants(&planted, base, args.seeds, Order::default().threads);
+    let good = caught.iter().all(Caught::enough);
+    if json {
+        let plants: Vec<Value> = caught.iter().map(plant).collect();
+        print(&object! { "plants": plants }.to_string())?;
+        return Ok(exit(good));
+    }
+    for it in &caught {
+        print(&planted_line(it))?;
+        for (invariant, seed, what) in it.others.iter().take(OTHERS) {
+            print(&format!(
+                "    seed {seed} broke {}: {what}",
+                invariant.number()
+            ))?;
+        }
+    }
+    Ok(exit(good))
 }
 
 fn order(args: &Args) -> Result<Order, Error> {
@@ -277,7 +331,7 @@ fn tables(material: &Material, figures: &[Figure]) -> Result<(), Error> {
         print("\nplanted defects")?;
     }
     for it in &material.plants {
-        print(&planted(it))?;
+        print(&planted_line(it))?;
     }
     let unproven: Vec<String> = report::unproven()
         .iter()
@@ -306,7 +360,7 @@ fn tables(material: &Material, figures: &[Figure]) -> Result<(), Error> {
     print(&format!("faults that no seed met: {}", idle.join(", ")))
 }
 
-fn planted(it: &Caught) -> String {
+fn planted_line(it: &Caught) -> String {
     let name = it.planted.name;
     let number = it.planted.invariant.number();
     match it.first {

@@ -24,13 +24,12 @@ pub(crate) fn scan(
     while next <= end {
         let chunk = log.chunk(next)?;
         if chunk.is_empty() {
-            let what = "the event is missing".to_owned();
-            return Err(StoreError::Corrupt {
-                place: format!("sequence {next}"),
-                what,
-            });
+            return Err(missing(next));
         }
         for (sequence, bytes) in chunk {
+            if sequence != next {
+                return Err(missing(next));
+            }
             if sequence > end || !each(sequence, sealed(sequence, &bytes)?.0) {
                 return Ok(());
             }
@@ -38,6 +37,13 @@ pub(crate) fn scan(
         }
     }
     Ok(())
+}
+
+fn missing(sequence: u64) -> StoreError {
+    StoreError::Corrupt {
+        place: format!("sequence {sequence}"),
+        what: "the event is missing".to_owned(),
+    }
 }
 
 /// Up to `limit` events behind the consumer's cursor.

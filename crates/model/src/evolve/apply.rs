@@ -7,12 +7,14 @@ use std::sync::Arc;
 use super::{IllegalEvent, free, handoffs, known, same, work};
 use crate::command::Body;
 use crate::event::Event;
+use crate::guard::Guard;
 use crate::run::{NodeState, NodeStatus, RunState};
 use crate::stream::activation;
 use crate::transition::Transition as T;
 
 use aiws::id::NodeId;
 use aiws::record::{Cause, Hold, HoldResolution, HoldState, Lifecycle};
+use praxis_plant::{self as plant, Plant};
 
 /// Applies one transition.
 pub(super) fn transition(
@@ -125,6 +127,7 @@ fn node_moved(
     same("where the node moves from", own.status, from)?;
     let legal = match from {
         Pending => matches!(to, Active | Skipped | Failed),
+        Active if plant::is(Guard::ActivationUnbound.plant()) => to != Pending,
         Active => matches!(to, Completed | Blocked | Failed | Canceled),
         Blocked => to == Active,
         Completed | Skipped | Failed | Canceled => false,
@@ -178,7 +181,9 @@ fn hold_closed(
 
 fn epoch_raised(state: &mut RunState, from: u64, to: u64) -> Result<(), IllegalEvent> {
     same("the epoch", state.epoch, from)?;
-    same("the next epoch", from.checked_add(1), Some(to))?;
+    if !plant::is(Plant::EpochNotRaised) {
+        same("the next epoch", from.checked_add(1), Some(to))?;
+    }
     state.epoch = to;
     Ok(())
 }

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use aiws::decimal::U64;
 use aiws::id::DeliveryId;
+use praxis_plant::{self as plant, Plant};
+
 use aiws::record::{
     Ack, Claim, ClaimEnd, Consumption, Delivery, DeliveryState as State, HandoffRef, Manifest,
 };
@@ -14,6 +16,7 @@ use aiws::record::{
 use super::{IllegalEvent, free, known, same};
 use crate::command::Body;
 use crate::event::Event;
+use crate::guard::Guard;
 use crate::run::{Committed, DeliveryState, RunState};
 
 /// Every manifest of a boundary has the stream's position before this event as its basis.
@@ -165,11 +168,13 @@ pub(super) fn delivery_moved(
         delivery.record.claim = Some(old);
     }
     if let Some(claim) = moved.claim {
-        same(
-            "the claim's generation",
-            delivery.record.generation.get().checked_add(1),
-            Some(claim.generation.get()),
-        )?;
+        if !plant::is(Plant::GenerationKept) {
+            same(
+                "the claim's generation",
+                delivery.record.generation.get().checked_add(1),
+                Some(claim.generation.get()),
+            )?;
+        }
         delivery.record.generation = claim.generation;
         delivery.record.claim = Some(claim.clone());
     }
@@ -196,6 +201,7 @@ fn legal(id: &DeliveryId, moved: &Moved<'_>) -> Result<(), IllegalEvent> {
         (State::Claimed, State::Acknowledged) => carries == (false, false, true),
         (State::Claimed, State::Pending | State::Excluded) => carries == (true, false, false),
         (State::Pending, State::Excluded) => carries == (false, false, false),
+        (State::Acknowledged, State::Pending) => plant::is(Plant::ReceiptLostOnTakeover),
         _ => false,
     };
     if good {
@@ -217,11 +223,13 @@ pub(super) fn consumption_recorded(
     consumption: &Consumption,
 ) -> Result<(), IllegalEvent> {
     let id = &consumption.activation_id;
-    free(
-        "the consumption of activation",
-        id,
-        state.consumptions.contains_key(id),
-    )?;
+    if !plant::is(Guard::ActivationUnbound.plant()) {
+        free(
+            "the consumption of activation",
+            id,
+            state.consumptions.contains_key(id),
+        )?;
+    }
     for input in &consumption.inputs {
         let delivery = known(
             "the delivery",

@@ -12,6 +12,7 @@ use aiws::record::{
 use super::{IllegalEvent, free, known, same};
 use crate::decide::complete_run::last_passed;
 use crate::event::Event;
+use crate::guard::Guard;
 use crate::run::{ApprovalLife, RunState};
 
 pub(super) fn operation_admitted(
@@ -41,11 +42,13 @@ pub(super) fn attempt_prepared(
 ) -> Result<(), IllegalEvent> {
     let id = &attempt.operation_id;
     let mut operation = known("the operation", id, state.operations.get(id))?.clone();
-    same(
-        "the operation's status",
-        OperationStatus::ConfirmedNotApplied,
-        operation.status,
-    )?;
+    if !praxis_plant::is(Guard::RetryResolved.plant()) {
+        same(
+            "the operation's status",
+            OperationStatus::ConfirmedNotApplied,
+            operation.status,
+        )?;
+    }
     operation.attempts.push(attempt.attempt_id.clone());
     operation.status = OperationStatus::Open;
     state.operations.insert_mut(id.clone(), operation);
