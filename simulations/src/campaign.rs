@@ -31,6 +31,8 @@ pub struct Order {
     pub faults: BTreeSet<Fault>,
     /// Steps of a plan.
     pub steps: usize,
+    /// Other outcomes of each loss of power that are opened and compared beside the one that is gone on with.
+    pub beside: u8,
     /// One in so many seeds is run twice, and both traces must be the same; 0 for none.
     pub twice: u64,
     /// Threads.
@@ -45,6 +47,7 @@ impl Default for Order {
             time: None,
             faults: Fault::ALL.iter().copied().collect(),
             steps: STEPS,
+            beside: Options::default().beside,
             twice: 20,
             threads: thread::available_parallelism().map_or(1, usize::from),
         }
@@ -124,7 +127,10 @@ fn one(
 ) {
     let seed = order.base.wrapping_add(number);
     let plan = draw(seed, &order.faults, order.steps);
-    let options = Options::default();
+    let options = Options {
+        beside: order.beside,
+        ..Options::default()
+    };
     let outcome = run(&plan, options);
     let twice = order.twice > 0 && number.is_multiple_of(order.twice);
     let unlike = twice && run(&plan, options).trace != outcome.trace;
@@ -161,25 +167,31 @@ pub struct Enumerated {
     pub name: &'static str,
     /// What it enumerates.
     pub what: &'static str,
+    /// Whether everything that a commit can leave was tried, and not a choice.
+    pub exhaustive: bool,
     /// Distinct images that were judged.
-    pub images: u64,
+    pub images: Vec<u128>,
     /// The promise that was broken.
     pub broken: Option<String>,
     /// How long it took.
     pub took: Duration,
 }
 
-/// All scenarios, on all threads.
-pub fn scenarios(threads: usize) -> Vec<Enumerated> {
+/// All scenarios that choose, and so many of the exhaustive ones, on all threads.
+pub fn scenarios(exhaustive: usize, threads: usize) -> Vec<Enumerated> {
+    let exhaustive = &scenario::EXHAUSTIVE_ONES[..exhaustive.min(scenario::EXHAUSTIVE_ONES.len())];
     each(threads, |at| {
-        let scenario = scenario::ALL.get(usize::try_from(at).ok()?)?;
+        let at = usize::try_from(at).ok()?;
+        // The long ones first, so that no thread is left alone with one in the end.
+        let scenario = exhaustive.iter().chain(&scenario::ALL).nth(at)?;
         let begun = Instant::now();
         let result = quietly(|| scenario.run());
-        let images = result.as_ref().map_or(0, |count| count.judged() as u64);
+        let images = result.as_ref().map(|count| count.identities().collect());
         Some(Enumerated {
             name: scenario.name,
             what: scenario.what,
-            images,
+            exhaustive: at < exhaustive.len(),
+            images: images.unwrap_or_default(),
             broken: result.err().map(|violation| violation.to_string()),
             took: begun.elapsed(),
         })

@@ -417,3 +417,10 @@ impl StorageBackend for CrashFile {
         Ok(())
     }
 }
+
+/// Enough of a digest to tell states apart.
+pub fn short(digest: &Digest) -> u128 {
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest.0[..16]);
+    u128::from_le_bytes(bytes)
+}

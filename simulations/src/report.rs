@@ -3,12 +3,14 @@
 //! Invariant: every figure was counted in this process; one that was not measured is said to be so, and never passes a
 //! floor. Made by the command line.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::campaign::{Controls, Enumerated, Summary};
 use crate::fault::Fault;
 use crate::invariant::Invariant;
 use crate::meta::{self, Caught};
+use crate::oracle::MARKS;
 
 /// Everything that a report is made of.
 #[derive(Clone, Debug)]
@@ -60,8 +62,10 @@ pub fn figures(material: &Material) -> Vec<Figure> {
         plants,
         controls,
     } = material;
-    let enumerated: u64 = scenarios.iter().map(|it| it.images).sum();
-    let sound = scenarios.iter().filter(|it| it.broken.is_none()).count();
+    let enumerated = scenarios.iter().flat_map(|it| &it.images);
+    let images: HashSet<u128> = seeds.images.iter().chain(enumerated).copied().collect();
+    let sound = |it: &&Enumerated| it.exhaustive && it.broken.is_none();
+    let exhaustive = scenarios.iter().filter(sound).count();
     let caught = plants.iter().filter(|it| it.enough()).count();
     let slow = plants.iter().filter_map(|it| it.first).max();
     let can_plant = praxis_plant::CAN_PLANT;
@@ -78,13 +82,18 @@ pub fn figures(material: &Material) -> Vec<Figure> {
         ..figure(measure, found, unit, floor, goal)
     };
     let same = 100 - percent(seeds.unlike, seeds.twice);
-    let states = seeds.images.len() as u64 + enumerated;
     vec![
-        figure("distinct crash states", states, "images", 100_000, 600_000),
+        figure(
+            "distinct crash states",
+            images.len() as u64,
+            "images",
+            100_000,
+            600_000,
+        ),
         figure("seeds", seeds.seeds, "seeds", 5_000, 20_000),
         figure(
-            "scenarios enumerated and sound",
-            sound as u64,
+            "exhaustive scenarios that hold",
+            exhaustive as u64,
             "scenarios",
             8,
             20,
@@ -117,6 +126,13 @@ pub fn figures(material: &Material) -> Vec<Figure> {
             0,
             100,
         ),
+        figure(
+            "interesting states that were reached",
+            seeds.marks.len() as u64,
+            "marks",
+            MARKS.len() as u64,
+            MARKS.len() as u64,
+        ),
         figure("seeds run twice with the same trace", same, "%", 100, 100),
         figure(
             "seeds without a finding",
@@ -140,6 +156,7 @@ pub fn struck(seeds: &Summary, scenarios: &[Enumerated]) -> u64 {
     let ran = |name: &str| scenarios.iter().any(|it| it.name == name);
     let of_scenarios = crate::scenario::ALL
         .iter()
+        .chain(crate::scenario::EXHAUSTIVE_ONES)
         .filter(|scenario| ran(scenario.name))
         .flat_map(|scenario| scenario.faults.iter().copied());
     let all: std::collections::BTreeSet<Fault> =

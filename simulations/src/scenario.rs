@@ -9,14 +9,16 @@ use std::fmt;
 use aiws::digest::Digest;
 use praxis_journal::{Append, Ledger, Options};
 
-use crate::crash::{HOT_LOG, Told, Violation, drive, go_on, judge};
-use crate::disk::{CrashDisk, Kind, Survival};
+use crate::crash::{HOT_LOG, Told, Violation, drive, drive_on, go_on, judge};
+use crate::disk::{CrashDisk, Failure, Kind, Survival};
 use crate::fault::Fault;
 use crate::script::Script;
 
 mod artifacts;
+mod backup;
 mod damage;
 mod errors;
+mod exhaustive;
 mod index;
 mod log;
 mod losses;
@@ -25,6 +27,7 @@ mod recovery;
 mod sync;
 mod table;
 
+pub use exhaustive::ALL as EXHAUSTIVE_ONES;
 pub use table::ALL;
 
 /// Up to this many pending writes all subsets are tried.
@@ -48,7 +51,9 @@ pub struct Scenario {
 impl Scenario {
     /// The scenario of a name.
     pub fn named(name: &str) -> Option<Self> {
-        ALL.into_iter().find(|scenario| scenario.name == name)
+        ALL.into_iter()
+            .chain(EXHAUSTIVE_ONES.iter().copied())
+            .find(|scenario| scenario.name == name)
     }
 
     /// Runs it to its end.
@@ -83,6 +88,13 @@ impl Count {
         self.images.len()
     }
 
+    /// The distinct images, whatever was promised of them.
+    pub fn identities(&self) -> impl Iterator<Item = u128> + '_ {
+        self.images
+            .iter()
+            .map(|(identity, ..)| crate::disk::short(identity))
+    }
+
     /// Counts a damaged image, which is not judged by the promises of a crash.
     fn damaged(&mut self, disk: &CrashDisk) {
         self.tried += 1;
@@ -103,17 +115,28 @@ impl Count {
         told: &Told,
         what: fmt::Arguments<'_>,
     ) -> Result<(), Violation> {
+        self.fresh(disk, story, told, what).map(|_| ())
+    }
+
+    /// The same; true if it is new.
+    fn fresh(
+        &mut self,
+        disk: &CrashDisk,
+        story: &Story,
+        told: &Told,
+        what: fmt::Arguments<'_>,
+    ) -> Result<bool, Violation> {
         self.tried += 1;
         let image = (disk.identity(), told.acknowledged.len(), told.denied);
         if !self.images.insert(image) {
-            return Ok(());
+            return Ok(false);
         }
         let at = |Violation(violation)| Violation(format!("{what}: {violation}"));
         let ledger = judge(disk, &story.options, told).map_err(at)?;
         if self.images.len() % GOES_ON == 1 {
             go_on(ledger, told, &story.batches).map_err(at)?;
         }
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -135,13 +158,22 @@ struct Story {
     batches: Vec<Vec<Append>>,
     /// Whether the index is written after each batch.
     flush: bool,
+    /// And after the last one.
+    last_flush: bool,
+    /// An operation that fails, after which its batch is handed in again.
+    fails: Option<(u64, Failure)>,
 }
 
 impl Story {
     /// Six appends, one of them in two parts, each a commit of its own.
     fn six(flush: bool) -> Result<Self, Violation> {
+        Self::six_filled(flush, 400)
+    }
+
+    /// The same with so many bytes of filling in each event.
+    fn six_filled(flush: bool, filling: usize) -> Result<Self, Violation> {
         let mut script = Script::new("mission")?;
-        script.filling = 400;
+        script.filling = filling;
         let batches = vec![
             vec![script.start_run("one")?],
             vec![script.note("one")?],
@@ -154,6 +186,8 @@ impl Story {
             options: Options::default(),
             batches,
             flush,
+            last_flush: true,
+            fails: None,
         })
     }
 
@@ -182,19 +216,50 @@ impl Story {
     }
 
     fn between(&self) -> impl FnMut(usize, &mut Ledger) {
-        let flush = self.flush;
-        move |_, ledger| {
-            if flush {
+        let (flush, last) = (self.flush, self.batches.len().saturating_sub(1));
+        let last_flush = self.last_flush;
+        move |number, ledger| {
+            if flush && (last_flush || number < last) {
                 // Refused once the power is gone, which is what a scenario is about.
                 drop(ledger.flush_index());
             }
         }
     }
 
+    /// The story up to so many batches.
+    fn first(&self, batches: usize) -> Self {
+        Self {
+            options: self.options.clone(),
+            batches: self.batches[..batches].to_vec(),
+            ..*self
+        }
+    }
+
+    /// Tells it on a disk.
+    fn tell(&self, disk: &CrashDisk) -> (Told, Option<Ledger>) {
+        let tries = match self.fails {
+            Some((at, failure)) => {
+                disk.fail_at(at, failure);
+                2
+            }
+            None => 1,
+        };
+        drive_on(disk, &self.options, &self.batches, tries, self.between())
+    }
+
+    /// How many operations the undisturbed story takes until the ledger is closed.
+    fn length(&self) -> usize {
+        let disk = CrashDisk::new();
+        let open = self.tell(&disk);
+        let length = disk.kinds().len();
+        drop(open);
+        length
+    }
+
     /// The kinds of the operations of the undisturbed story.
     fn kinds(&self) -> Vec<Kind> {
         let disk = CrashDisk::new();
-        drop(drive(&disk, &self.options, &self.batches, self.between()));
+        drop(self.tell(&disk));
         disk.kinds()
     }
 
@@ -202,7 +267,7 @@ impl Story {
     fn crashed(&self, operation: usize) -> (CrashDisk, Told) {
         let disk = CrashDisk::new();
         disk.crash_at(operation as u64);
-        let (told, ledger) = drive(&disk, &self.options, &self.batches, self.between());
+        let (told, ledger) = self.tell(&disk);
         drop(ledger);
         (disk, told)
     }

@@ -6,7 +6,7 @@
 // In a test a failed step is a failed test, in helpers too.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use praxis_simulations::scenario::{ALL, Count, Scenario};
+use praxis_simulations::scenario::{ALL, Count, EXHAUSTIVE_ONES, Scenario};
 
 fn holds(name: &str) -> Count {
     let count = Scenario::named(name).unwrap().run();
@@ -143,6 +143,10 @@ scenarios! {
     art_3_failed_steps_then_a_crash "artifact-errors";
     /// Proves ART-4: a read gives the very bytes or an error, whatever the disk does.
     art_4_damaged_artifacts "artifact-damage";
+    /// Proves STO-2: everything that a commit into a segment of its own can leave, and every crash of its recovery.
+    sto_2_all_that_a_commit_can_leave "all-in-a-new-segment";
+    /// Proves STO-2: a backup that was cut off is no store, one that opens is whole, and the next one takes its place.
+    sto_2_a_backup_that_is_cut "backup";
     /// Proves STO-4: an older log under a newer index is told; both older are seen against a checkpoint.
     sto_4_rollbacks "rollback";
 }
@@ -150,10 +154,11 @@ scenarios! {
 /// Each scenario has a name of its own, a sentence and faults.
 #[test]
 fn every_scenario_says_what_it_is() {
-    let names: std::collections::BTreeSet<_> = ALL.iter().map(|it| it.name).collect();
-    assert_eq!(names.len(), ALL.len());
+    let all: Vec<_> = ALL.iter().chain(EXHAUSTIVE_ONES).collect();
+    let names: std::collections::BTreeSet<_> = all.iter().map(|it| it.name).collect();
+    assert_eq!(names.len(), all.len());
     assert!(
-        ALL.iter()
+        all.iter()
             .all(|it| !it.what.is_empty() && !it.faults.is_empty())
     );
 }

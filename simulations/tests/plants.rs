@@ -6,11 +6,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 #![cfg(debug_assertions)]
 
+use std::collections::BTreeSet;
+
 use praxis_plant::{self as plant, Plant};
+use praxis_simulations::meta;
 use praxis_simulations::scenario::{ALL, Scenario};
 
 /// Plant, the scenario that must fail, and a word of the promise that it must find broken.
-const TABLE: [(Plant, &str, &str); 4] = [
+const TABLE: [(Plant, &str, &str); 5] = [
     (
         Plant::SyncRetried,
         "failed-sync",
@@ -23,6 +26,7 @@ const TABLE: [(Plant, &str, &str); 4] = [
         "acknowledged events are lost",
     ),
     (Plant::CursorAhead, "every-operation", "the index has seen"),
+    (Plant::TailUnchecked, "rollback", "expected Told"),
 ];
 
 /// Proves STO-2: the crash scenarios find a sync that is retried and believed, a file that is trusted after a failed
@@ -42,6 +46,16 @@ fn sto_2_each_planted_defect_is_found_by_its_scenario() {
         }
     }
     assert!(missed.is_empty(), "{missed:#?}");
+}
+
+/// No defect is planted in vain: a scenario or the seeds have a row for it.
+#[test]
+fn every_plant_has_a_row() {
+    let of_scenarios = TABLE.iter().map(|(planted, ..)| *planted);
+    let of_seeds = meta::all().into_iter().map(|it| it.plant);
+    let rows: BTreeSet<Plant> = of_scenarios.chain(of_seeds).collect();
+    let missing: Vec<&Plant> = Plant::ALL.iter().filter(|it| !rows.contains(it)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 /// A plant ends with its work, also when that panics: nothing else is run under it.

@@ -30,7 +30,7 @@ use crate::view::View;
 mod copy;
 mod writer;
 
-pub use copy::Copied;
+pub use crate::ledger::copy::Copied;
 use writer::Writer;
 
 /// What the writer calls with the answer to an append. It runs on the writer's thread: keep it short.

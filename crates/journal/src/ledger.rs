@@ -22,6 +22,7 @@ use crate::log::{Frames, Log};
 use crate::rows::{IdentityKey, IdentityRow, LogCursor, RequestRow};
 use crate::view::{Dirty, View};
 
+pub(crate) mod copy;
 mod mend;
 mod open;
 mod options;

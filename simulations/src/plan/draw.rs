@@ -50,6 +50,9 @@ pub const LOSSES: [Fault; 11] = [
 /// How often a short story begins where a step would be drawn, in per cent.
 const STORIES: u64 = 7;
 
+/// Where a fault is not allowed: nothing waits to be handed in, as a rule.
+const NOTHING: Step = Step::HandIn { pick: 0 };
+
 const FATES: [(Fault, Fate); 8] = [
     (Fault::ResponseLost, Fate::AnswerLost),
     (Fault::TimesOut, Fate::TimesOut),
@@ -251,7 +254,7 @@ impl Draw {
                 pick: self.rng.small(16),
                 other_body,
             },
-            false => Step::Verify,
+            false => NOTHING,
         }
     }
 
@@ -325,7 +328,7 @@ impl Draw {
                 after,
                 fault: fault.name().to_owned(),
             },
-            None => Step::Verify,
+            None => NOTHING,
         }
     }
 

@@ -2,13 +2,11 @@
 //!
 //! Invariant: as of all scenarios; the index stays unwritten, so that the log stands alone. Called by the table.
 
-use std::sync::Arc;
+use praxis_journal::Options;
 
-use praxis_journal::{Ledger, Options};
-
-use super::{Count, Story, all, log_writes, pending, subsets, syncs};
-use crate::crash::{HOT_LOG, Told, Violation};
-use crate::disk::{CrashDisk, Survival};
+use super::{Count, Story, all, log_writes, pending, recovery, subsets, syncs};
+use crate::crash::{HOT_LOG, Violation};
+use crate::disk::Survival;
 
 /// At every sync of six appends: every subset of the log's unsynced writes, and the clean end.
 pub(super) fn every_subset(count: &mut Count) -> Result<(), Violation> {
@@ -82,44 +80,8 @@ pub(super) fn crash_in_recovery(count: &mut Count) -> Result<(), Violation> {
         }
         for mask in [0, all(pending), 0x5555 & all(pending)] {
             let first = disk.after_power_loss(HOT_LOG, &log_writes(mask));
-            again(count, &story, &told, &first, operation)?;
-        }
-    }
-    Ok(())
-}
-
-fn again(
-    count: &mut Count,
-    story: &Story,
-    told: &Told,
-    first: &CrashDisk,
-    operation: usize,
-) -> Result<(), Violation> {
-    let open = |disk: &CrashDisk| Ledger::open(Arc::new(disk.clone()), &story.options).map(drop);
-    let undisturbed = first.settled();
-    open(&undisturbed)?;
-    for second in 0..undisturbed.operations() {
-        let disk = first.settled();
-        disk.crash_at(second);
-        // It fails, or the power went only while it was closed.
-        drop(open(&disk));
-        for (mask, others) in [
-            (0, false),
-            (u64::MAX, true),
-            (0x5555, true),
-            (0xaaaa, false),
-        ] {
-            let survival = Survival {
-                others,
-                ..log_writes(mask)
-            };
-            let found = disk.after_power_loss(HOT_LOG, &survival);
-            count.state(
-                &found,
-                story,
-                told,
-                format_args!("operation {operation}, recovery operation {second}, writes {mask:b}"),
-            )?;
+            let what = format_args!("operation {operation}, writes {mask:b}");
+            recovery::again(count, &story, &told, &first, what)?;
         }
     }
     Ok(())

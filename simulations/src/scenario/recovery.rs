@@ -20,6 +20,15 @@ const SECOND: [(u64, bool); 4] = [
     (0xaaaa, false),
 ];
 
+/// What a crash of a recovery leaves: nothing unsynced, or all of it.
+pub(super) fn second(disk: &CrashDisk, kept: bool) -> Survival {
+    Survival {
+        others: kept,
+        names: if kept { disk.pending_names() } else { 0 },
+        ..log_writes(if kept { u64::MAX } else { 0 })
+    }
+}
+
 /// Opens what is there, or makes the store if none was promised.
 pub(super) fn recover(disk: &CrashDisk, story: &Story, told: &Told) -> Result<(), Violation> {
     let opened = match Ledger::open(Arc::new(disk.clone()), &story.options) {

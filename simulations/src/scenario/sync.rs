@@ -57,11 +57,7 @@ impl std::fmt::Display for Failed {
 
 /// The syncs of the undisturbed story after its creation, each failing in both ways.
 fn failures(story: &Story) -> Vec<Failed> {
-    let created = Story {
-        batches: Vec::new(),
-        options: story.options.clone(),
-        flush: story.flush,
-    };
+    let created = story.first(0);
     let (created, kinds) = (created.kinds().len(), story.kinds());
     let syncs = (created..kinds.len()).filter(|at| kinds[*at] == Kind::Sync);
     syncs

@@ -3,11 +3,13 @@
 //! Invariant: a name stands once; `what` says plainly where something is chosen rather than all of it tried. Read by the
 //! tests and by reports.
 
-use super::{Scenario, artifacts, damage, errors, index, log, losses, reads, recovery, sync};
+use super::{
+    Scenario, artifacts, backup, damage, errors, index, log, losses, reads, recovery, sync,
+};
 use crate::fault::Fault;
 
 /// All scenarios.
-pub const ALL: [Scenario; 37] = [
+pub const ALL: [Scenario; 38] = [
     Scenario {
         name: "every-subset",
         what: "Six appends, the power goes at every sync: all subsets of the log's unsynced writes.",
@@ -360,5 +362,16 @@ pub const ALL: [Scenario; 37] = [
             Fault::StaleRead,
         ],
         work: artifacts::damage,
+    },
+    Scenario {
+        name: "backup",
+        what: "A copy of the store is made, every operation: each kind of loss with every prefix of the names; then once more.",
+        faults: &[
+            Fault::DropAll,
+            Fault::KeepAll,
+            Fault::NamesLost,
+            Fault::CrashInBackup,
+        ],
+        work: backup::copy,
     },
 ];

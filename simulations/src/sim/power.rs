@@ -21,10 +21,10 @@ use super::hops::{self, Ask, Who};
 use super::process::{By, Owner, Prepared, Process, Then};
 use super::{Flow, Sim};
 use crate::cast;
-use crate::disk::{CrashDisk, Loss, LossKind};
+use crate::disk::{CrashDisk, Loss, LossKind, short};
 use crate::fault::Fault;
 use crate::invariant::{Broken, Invariant};
-use crate::plan::{LOSSES, Outage};
+use crate::plan::{Flush, LOSSES, Outage};
 
 /// The class of a takeover's decision.
 const RECOVERY: &str = "RECOVERY";
@@ -239,6 +239,15 @@ impl Sim {
             flush: None,
         };
         self.see(&process)?;
+        let mut process = process;
+        // The flusher works about once a second, so most processes begin with an index that is written.
+        if self.number().is_multiple_of(2) {
+            return match self.index(&mut process, Flush::Whole)? {
+                Flow::Goes if self.disk.has_power() => Ok(Some(process)),
+                _ if self.disk.has_power() => self.killed(process),
+                _ => Ok(None),
+            };
+        }
         Ok(Some(process))
     }
 
@@ -457,11 +466,4 @@ pub(super) const DROP: Outage = Outage {
 
 fn opens(why: &StoreError) -> Broken {
     Broken::new(Invariant::Opens, format!("{}: {why}", why.code()))
-}
-
-/// Enough of a digest to tell states apart.
-fn short(digest: &Digest) -> u128 {
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&digest.0[..16]);
-    u128::from_le_bytes(bytes)
 }

@@ -286,7 +286,7 @@ impl Sim {
     }
 
     /// The flusher's work, in parts between which anything may happen.
-    fn index(&mut self, process: &mut Process, does: Flush) -> Result<Flow, Broken> {
+    pub(super) fn index(&mut self, process: &mut Process, does: Flush) -> Result<Flow, Broken> {
         match does {
             Flush::Begin if process.flush.is_none() => {
                 process.flush = process.ledger.begin_flush().map(|job| (job, None));

@@ -33,6 +33,12 @@ pub struct Simulate {
     /// Steps of each plan
     #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u16).range(1..=2000))]
     pub steps: u16,
+    /// Other outcomes of each loss of power that are opened and compared, beside the one that is gone on with
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub beside: u8,
+    /// With --report, how many of the exhaustive scenarios; 8 take a minute or two, 20 are all
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "report", value_parser = |text: &str| text.parse::<usize>().ok().filter(|n| *n <= 20).ok_or("expected a number up to 20"))]
+    pub exhaustive: usize,
     /// Only these kinds of fault, by name; 'none' for none, 'list' prints them
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub faults: Vec<String>,

@@ -53,7 +53,7 @@ pub fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         return plain(&order, &seeds, &packets, json);
     }
     say("scenarios ...");
-    let scenarios = campaign::scenarios(order.threads);
+    let scenarios = campaign::scenarios(args.exhaustive, order.threads);
     let can_plant = praxis_simulations::CAN_PLANT;
     let plants = match can_plant {
         true => {
@@ -127,6 +127,7 @@ fn order(args: &Args) -> Result<Order, Error> {
         time: args.time.map(Duration::from_secs),
         faults: faults(&args.faults)?,
         steps: usize::from(args.steps),
+        beside: args.beside,
         ..Order::default()
     })
 }
@@ -323,8 +324,9 @@ fn tables(material: &Material, figures: &[Figure]) -> Result<(), Error> {
         let word = it.broken.as_deref().unwrap_or("holds");
         let seconds = it.took.as_secs_f64();
         print(&format!(
-            "  {:<26} {:>7} images {seconds:>7.1} s  {word}",
-            it.name, it.images
+            "  {:<32} {:>7} images {seconds:>7.1} s  {word}",
+            it.name,
+            it.images.len()
         ))?;
     }
     if !material.plants.is_empty() {
@@ -426,7 +428,8 @@ fn scenario(it: &Enumerated) -> Value {
     object! {
         "scenario": it.name,
         "what": it.what,
-        "images": it.images.to_string(),
+        "exhaustive": it.exhaustive,
+        "images": it.images.len().to_string(),
         "broken": it.broken.clone(),
     }
 }

@@ -8,6 +8,7 @@
 use tempfile::TempDir;
 
 use super::*;
+use crate::disk::FileDisk;
 
 /// A copy passes only if it ends at the very event where the original ended, and is open for appends.
 #[test]
