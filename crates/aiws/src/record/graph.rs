@@ -72,6 +72,8 @@ pub enum NodeKind {
     Task(TaskConfig),
     /// Chooses one of two branches by a member of its data.
     Decision(DecisionConfig),
+    /// Sets off all that depend on it at once.
+    Fork,
     /// Waits for its predecessors.
     Join(JoinConfig),
     /// Waits for a current approval.
@@ -121,6 +123,7 @@ impl NodeKind {
     pub const NAMES: &'static [&'static str] = &[
         "TASK",
         "DECISION",
+        "FORK",
         "JOIN",
         "APPROVAL",
         "VERIFICATION",
@@ -133,6 +136,7 @@ impl NodeKind {
         match self {
             NodeKind::Task(_) => "TASK",
             NodeKind::Decision(_) => "DECISION",
+            NodeKind::Fork => "FORK",
             NodeKind::Join(_) => "JOIN",
             NodeKind::Approval => "APPROVAL",
             NodeKind::Verification => "VERIFICATION",
@@ -151,9 +155,11 @@ impl NodeKind {
             NodeKind::Task(config) => crate::canonical::to_value(config),
             NodeKind::Decision(config) => crate::canonical::to_value(config),
             NodeKind::Join(config) => crate::canonical::to_value(config),
-            NodeKind::Approval | NodeKind::Verification | NodeKind::Acceptance | NodeKind::End => {
-                Ok(Value::Object(Object::new()))
-            }
+            NodeKind::Fork
+            | NodeKind::Approval
+            | NodeKind::Verification
+            | NodeKind::Acceptance
+            | NodeKind::End => Ok(Value::Object(Object::new())),
         }
     }
 
@@ -162,6 +168,7 @@ impl NodeKind {
         match kind {
             "TASK" => from_value_at(config, "/config").map(NodeKind::Task),
             "DECISION" => from_value_at(config, "/config").map(NodeKind::Decision),
+            "FORK" => empty(NodeKind::Fork),
             "JOIN" => from_value_at(config, "/config").map(NodeKind::Join),
             "APPROVAL" => empty(NodeKind::Approval),
             "VERIFICATION" => empty(NodeKind::Verification),

@@ -107,7 +107,8 @@ fn of_kind(
             decided(config, &manifest.result),
             named,
         )?,
-        NodeKind::Join(_) => {}
+        // A FORK or a JOIN is done by its admission.
+        NodeKind::Fork | NodeKind::Join(_) => {}
         NodeKind::Approval => {
             let current =
                 approvals(state, manifest).find(|approval| is_in_force(approval, facts.now_ms));

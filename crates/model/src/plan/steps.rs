@@ -170,7 +170,7 @@ fn evident(state: &RunState, node: &Node, own: &NodeState, now_ms: u64) -> bool 
             OperationStatus::ConfirmedNotApplied => !has_attempts_left(state, operation),
             OperationStatus::Open => false,
         }),
-        NodeKind::Decision(_) | NodeKind::Join(_) | NodeKind::End => true,
+        NodeKind::Decision(_) | NodeKind::Fork | NodeKind::Join(_) | NodeKind::End => true,
         NodeKind::Approval => state
             .approvals
             .values()

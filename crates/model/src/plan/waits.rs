@@ -140,7 +140,7 @@ fn node_wait(state: &RunState, node: &Node, now_ms: u64) -> Option<Wait> {
                 Some(Wait::Verification { node_id })
             }
         }
-        NodeKind::Decision(_) | NodeKind::Join(_) | NodeKind::End => None,
+        NodeKind::Decision(_) | NodeKind::Fork | NodeKind::Join(_) | NodeKind::End => None,
     }
 }
 

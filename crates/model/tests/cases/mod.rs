@@ -6,6 +6,7 @@ mod boundary;
 mod claims;
 mod common;
 mod evidence;
+mod fork;
 mod graph;
 mod pipeline;
 mod skips;
@@ -54,6 +55,7 @@ pub fn all() -> &'static [Case] {
             boundary::cases(),
             claims::cases(),
             evidence::cases(),
+            fork::cases(),
             graph::cases(),
             pipeline::cases(),
             skips::cases(),

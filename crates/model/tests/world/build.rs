@@ -103,6 +103,11 @@ pub fn task(name: &str, depends_on: &[&str]) -> Node {
     )
 }
 
+/// A FORK.
+pub fn fork(name: &str, depends_on: &[&str]) -> Node {
+    node(name, NodeKind::Fork, depends_on)
+}
+
 /// A JOIN ALL.
 pub fn join(name: &str, depends_on: &[&str]) -> Node {
     node(
@@ -133,6 +138,17 @@ pub fn end(depends_on: &[&str]) -> Node {
 /// LIN: a -> b -> end.
 pub fn lin() -> Graph {
     graph(vec![task("a", &[]), task("b", &["a"]), end(&["b"])])
+}
+
+/// ALL: s (FORK) -> x and y -> j (ALL) -> end.
+pub fn all_graph() -> Graph {
+    graph(vec![
+        fork("s", &[]),
+        task("x", &["s"]),
+        task("y", &["s"]),
+        join("j", &["x", "y"]),
+        end(&["j"]),
+    ])
 }
 
 /// DEC: d chooses x, or y -> y2; both into j (ALL) -> end.

@@ -1,0 +1,96 @@
+//! Kinds of nodes and their configurations: what is read, and what is refused at its place.
+//! Invariant: a kind that is not built is refused as its kind, a configuration of another kind at its member.
+//! Called by `cargo test`.
+
+use crate::refusals::{accepted, refused};
+
+/// Node configuration belongs to the node's kind, and a wrong one is reported at its innermost place.
+#[test]
+fn node_configuration_by_kind() {
+    for (place, text, pointer) in [
+        (
+            "/nodes/1/config",
+            r#"{"field":"ok","equals":true,"else":"a"}"#,
+            "/nodes/1/config",
+        ),
+        ("/nodes/1/config/then", r#""""#, "/nodes/1/config/then"),
+        (
+            "/nodes/1/config/then",
+            r#"["join"]"#,
+            "/nodes/1/config/then",
+        ),
+        ("/nodes/1/config/else", "7", "/nodes/1/config/else"),
+        ("/nodes/1/config/field", r#""""#, "/nodes/1/config/field"),
+        ("/nodes/0/config", "{}", "/nodes/0/config"),
+        (
+            "/nodes/2/config",
+            r#"{"mode":"ALL"}"#,
+            "/nodes/2/config/mode",
+        ),
+        ("/nodes/6/config", r#"{"x":1}"#, "/nodes/6/config/x"),
+        ("/nodes/6/config", "[]", "/nodes/6/config"),
+        ("/nodes/3/config/mode", r#""ANY""#, "/nodes/3/config/mode"),
+        (
+            "/nodes/3/config/mode",
+            r#""QUORUM""#,
+            "/nodes/3/config/mode",
+        ),
+        ("/nodes/0/inputSchema", "true", "/nodes/0/inputSchema"),
+    ] {
+        refused("graph", place, text, pointer);
+    }
+    for kind in [
+        "LOOP",
+        "WAIT",
+        "SUBWORKFLOW",
+        "RECONCILIATION",
+        "COMPENSATION",
+        "task",
+        "SHELL",
+        "",
+    ] {
+        refused(
+            "graph",
+            "/nodes/6/kind",
+            &format!("{kind:?}"),
+            "/nodes/6/kind",
+        );
+    }
+}
+
+/// Proves FV-NODE-FORK.1: a FORK is read with an empty configuration, and with no other.
+#[test]
+fn fv_node_fork_1_config() {
+    let fork = |config: &str| {
+        format!(r#"{{"id":"end","kind":"FORK","dependsOn":["accept"],"config":{config}}}"#)
+    };
+    accepted("graph", "/nodes/6", &fork("{}"));
+    for (config, pointer) in [
+        (r#"{"mode":"ALL"}"#, "/nodes/6/config/mode"),
+        (r#"{"branches":["x"]}"#, "/nodes/6/config/branches"),
+        ("[]", "/nodes/6/config"),
+        ("null", "/nodes/6/config"),
+    ] {
+        refused("graph", "/nodes/6", &fork(config), pointer);
+    }
+}
+
+/// Proves FV-NODE-TASK.1: a fifth execution kind is refused, the four are read.
+#[test]
+fn fv_node_task_1_execution_kinds() {
+    for kind in ["AGENT", "FUNCTION", "TOOL", "HUMAN"] {
+        accepted(
+            "graph",
+            "/nodes/0/config/executionKind",
+            &format!("{kind:?}"),
+        );
+    }
+    for kind in ["MODEL", "agent", "SYSTEM", ""] {
+        refused(
+            "graph",
+            "/nodes/0/config/executionKind",
+            &format!("{kind:?}"),
+            "/nodes/0/config/executionKind",
+        );
+    }
+}
