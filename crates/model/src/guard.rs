@@ -57,6 +57,8 @@ guards! {
     GraphReachesEnd "FV-GRAPH.4" GraphInvalid Object "Every node reaches an END, and nothing comes after one.";
     GraphBranches "FV-NODE-DECISION.1" GraphInvalid Object "A DECISION's branches are its direct dependents, and its direct dependents are its branches.";
     GraphBranchRequired "HD-04.4" GraphInvalid Object "A DECISION's branch does not take its choice as an optional input.";
+    GraphAnyInputs "HD-04.6" GraphInvalid Object "An ANY join has inputs, and none of them is optional: it takes one that is complete.";
+    GraphJoinPolicy "HD-04.7" GraphInvalid Object "A join policy is of an ANY join.";
     GraphPorts "HF-03.10" GraphInvalid Object "Mappings connect direct dependencies, one input port each.";
     GraphSchemas "FV-GRAPH.9" GraphInvalid Object "Schemas use local references and the supported keywords only.";
     GraphDeadlines "FV-CON.3" GraphInvalid Object "No node's deadline lies past the contract's.";
@@ -123,6 +125,10 @@ guards! {
     InputAcknowledged "HD-04.2" DeliveryState Object "Every input is acknowledged, for this activation.";
     ActivationUnbound "HD-03.6" InputSetConflict Object "The activation is not bound to an input set yet.";
     InputsComplete "HD-04.4" NodeNotReady Object "Every input port has its hand-off; a missing one is never a skip.";
+    AnyCompleted "HD-04.6" InputIncompatible Object "What an ANY join takes is complete.";
+    AnyTakesOne "HD-04.6" InputSetConflict Object "An ANY join takes one input.";
+    JoinSettled "HD-04.8" JoinUnsettled Object "No candidate that an ANY join leaves out has work that was admitted, is under way or is unsettled.";
+    LosersExcludable "HD-04.7" JoinUnsettled Object "A candidate that is not done and received is left out only where the join's policy says so.";
     OperationNew "FV-GRAPH.15" IdentityConflict Object "Operation and attempt were never named before.";
     DraftPrepared "FV-GRAPH.14" StateInvalid Object "The node has a prepared attempt.";
     ControlNoEffect "HD-03.5" StateInvalid Object "A control node has neither operation nor admission.";

@@ -30,6 +30,8 @@ names! {
     JoinMode {
         /// For every required predecessor (FV-NODE-JOIN.1).
         All = "ALL",
+        /// For one predecessor that is complete (HD-04.6).
+        Any = "ANY",
     }
 }
 

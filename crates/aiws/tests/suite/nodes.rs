@@ -29,7 +29,6 @@ fn node_configuration_by_kind() {
         ),
         ("/nodes/6/config", r#"{"x":1}"#, "/nodes/6/config/x"),
         ("/nodes/6/config", "[]", "/nodes/6/config"),
-        ("/nodes/3/config/mode", r#""ANY""#, "/nodes/3/config/mode"),
         (
             "/nodes/3/config/mode",
             r#""QUORUM""#,
@@ -73,6 +72,46 @@ fn fv_node_fork_1_config() {
     ] {
         refused("graph", "/nodes/6", &fork(config), pointer);
     }
+}
+
+/// Proves HD-04.11: a JOIN waits for ALL or ANY and says nothing else: no quorum, and no transform of what arrives.
+#[test]
+fn hd_04_11_no_quorum_and_no_transform() {
+    for mode in ["ALL", "ANY"] {
+        accepted("graph", "/nodes/3/config/mode", &format!("{mode:?}"));
+    }
+    let place = "/nodes/3/config";
+    for (text, pointer) in [
+        (r#"{"mode":"QUORUM"}"#, "/nodes/3/config/mode"),
+        (r#"{"mode":"any"}"#, "/nodes/3/config/mode"),
+        (r#"{"mode":"ANY","quorum":"2"}"#, "/nodes/3/config/quorum"),
+        (r#"{"mode":"ANY","count":2}"#, "/nodes/3/config/count"),
+        (
+            r#"{"mode":"ANY","transform":"x"}"#,
+            "/nodes/3/config/transform",
+        ),
+    ] {
+        refused("graph", place, text, pointer);
+    }
+    let policy = |member: &str| format!(r#"[{{"nodeId":"first","excludeLosers":true{member}}}]"#);
+    accepted("config", "/joinPolicy", &policy(""));
+    for (text, pointer) in [
+        (policy(r#","quorum":"2""#), "/joinPolicy/0/quorum"),
+        (
+            policy(r#"},{"nodeId":"first","excludeLosers":false"#),
+            "/joinPolicy/1",
+        ),
+        (r#"[{"nodeId":"first"}]"#.to_owned(), "/joinPolicy/0"),
+        ("null".to_owned(), "/joinPolicy"),
+    ] {
+        refused("config", "/joinPolicy", &text, pointer);
+    }
+    refused(
+        "config",
+        "/mappings/0",
+        r#"{"nodeId":"join","inputPort":"look","fromNodeId":"look","accepts":["COMPLETED"],"transform":"$.x"}"#,
+        "/mappings/0/transform",
+    );
 }
 
 /// Proves FV-NODE-TASK.1: a fifth execution kind is refused, the four are read.

@@ -390,7 +390,7 @@ fn members_that_must_fit_together() {
         ),
         ("config", "/mappings/0/accepts", "[]", "/mappings/0/accepts"),
         ("config", "/restartPolicy", r#""RULE""#, "/restartPolicy"),
-        ("config", "/joinPolicy", "[]", "/joinPolicy"),
+        ("config", "/joinPolicy", "{}", "/joinPolicy"),
     ] {
         refused(name, place, text, pointer);
     }
@@ -398,6 +398,7 @@ fn members_that_must_fit_together() {
     for (list, pointer) in [
         ("/mappings", "/mappings/1"),
         ("/requiredSkip", "/requiredSkip/1"),
+        ("/joinPolicy", "/joinPolicy/1"),
     ] {
         let value = example.value();
         let once = value.pointer(list).and_then(Value::as_array).expect(list)[0].clone();

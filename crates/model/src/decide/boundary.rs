@@ -1,7 +1,8 @@
 //! What a boundary brings with it: recipients, skips, exclusions, outstanding effects, and the generated manifests.
 //!
 //! Invariant: everything here is derived from the pinned graph and the state, never taken from a caller
-//! (HF-03.10, HF-05.5, HC-ENV.5). Called by commitBoundary, which compares, and by draft, which fills in.
+//! (HF-03.10, HF-05.5, HC-ENV.5). Called by commitBoundary, which compares, by draft, which fills in, and by
+//! admitConsumer for what an ANY join leaves out.
 
 use std::collections::BTreeSet;
 
@@ -17,6 +18,7 @@ use aiws::record::{
 use crate::facts::Facts;
 use crate::graph;
 use crate::run::{NodeStatus, RunState};
+use crate::stream::derived;
 
 /// A place that a manifest goes to, without its delivery id.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +64,26 @@ pub(crate) struct ManifestIds {
     pub(crate) checkpoint: CheckpointId,
     /// One per place.
     pub(crate) deliveries: Vec<DeliveryId>,
+}
+
+/// New ids for the manifest at this index of the event that is to be made; `deliveries` counts through the event.
+pub(crate) fn new_ids(
+    state: &RunState,
+    index: usize,
+    places: usize,
+    deliveries: &mut usize,
+) -> ManifestIds {
+    let new =
+        |kind: &str, index| derived(&state.stream, state.head.revision.get() + 1, kind, index);
+    let first = *deliveries;
+    *deliveries += places;
+    ManifestIds {
+        handoff: HandoffId::from(new("handoff", index)),
+        checkpoint: CheckpointId::from(new("checkpoint", index)),
+        deliveries: (first..*deliveries)
+            .map(|at| DeliveryId::from(new("delivery", at)))
+            .collect(),
+    }
 }
 
 /// What follows from this outcome. Only COMPLETED goes anywhere: BLOCKED goes on later under the same activation,
@@ -273,7 +295,7 @@ pub(crate) fn skip_manifest(
 }
 
 /// The successors that can still receive something, as places.
-fn places(
+pub(super) fn places(
     state: &RunState,
     graph: &Graph,
     from: &NodeId,
@@ -318,6 +340,7 @@ fn skips(state: &RunState, graph: &Graph, decision: &NodeId, unchosen: &NodeId) 
             own == Some(NodeStatus::Skipped)
                 || gone.contains(producer)
                 || (producer == decision && node.id == *unchosen)
+                || (graph::takes_any(node) && is_left_out(state, graph, producer, &node.id))
         };
         match fate(state, node, skipped) {
             Fate::Stays => {}
@@ -354,12 +377,32 @@ fn skips(state: &RunState, graph: &Graph, decision: &NodeId, unchosen: &NodeId) 
     all
 }
 
+/// Whether an earlier choice took another way than the one to this consumer. Whoever waits for all is skipped then; an
+/// ANY join goes on waiting for the rest, and has to remember.
+fn is_left_out(state: &RunState, graph: &Graph, producer: &NodeId, consumer: &NodeId) -> bool {
+    let decides = |node: &Node| matches!(node.kind, NodeKind::Decision(_));
+    let own = state.nodes.get(producer).map(|own| own.status);
+    let told = |id: &HandoffId| {
+        let committed = state.manifests.get(id);
+        committed.is_some_and(|committed| committed.manifest.producer.node_id == *producer)
+    };
+    graph::node(graph, producer).is_some_and(decides)
+        && own == Some(NodeStatus::Completed)
+        && !state.deliveries.values().any(|delivery| {
+            let record = &delivery.record;
+            record.recipient.node_id == *consumer && told(&record.handoff.handoff_id)
+        })
+}
+
+/// An ANY join needs one of its inputs, everything else each that is required (T-42).
 fn fate(state: &RunState, node: &Node, skipped: impl Fn(&NodeId) -> bool) -> Fate {
     let inputs = graph::inputs(&state.config, node);
-    let required = inputs
-        .iter()
-        .any(|input| !input.optional && skipped(input.producer));
+    let required = |input: &graph::Input<'_>| !input.optional && skipped(input.producer);
     let all = !inputs.is_empty() && inputs.iter().all(|input| skipped(input.producer));
+    let required = match graph::takes_any(node) {
+        true => all,
+        false => inputs.iter().any(required),
+    };
     match graph::skip_action(&state.config, &node.id) {
         SkipAction::Fail if required => Fate::Failed,
         _ if required || all => Fate::Skipped,
@@ -368,7 +411,7 @@ fn fate(state: &RunState, node: &Node, skipped: impl Fn(&NodeId) -> bool) -> Fat
 }
 
 /// Open deliveries to nodes that are skipped now. An acknowledged one keeps its receipt (T-40).
-fn excluded(state: &RunState, skips: &[Skip]) -> Vec<DeliveryId> {
+pub(super) fn excluded(state: &RunState, skips: &[Skip]) -> Vec<DeliveryId> {
     let open = state.deliveries.values().map(|delivery| &delivery.record);
     let open = open.filter(|record| {
         matches!(

@@ -112,11 +112,13 @@ fn producer<'a>(
     Ok((graph, node, own))
 }
 
-/// 8a: every name that the boundary makes is new, in the run and in the command itself.
-fn identities(state: &RunState, body: &CommitBoundary, own: &NodeState) -> Result<(), Rejection> {
-    let manifests = || std::iter::once(&body.manifest).chain(&body.skipped);
+/// 8a: every name that an event's manifests make is new, in the run and among themselves.
+pub(super) fn new_names<'a>(
+    state: &RunState,
+    manifests: impl Iterator<Item = &'a Manifest> + Clone,
+) -> Result<(), Rejection> {
     let mut seen: BTreeSet<&CheckpointId> = BTreeSet::new();
-    for manifest in manifests() {
+    for manifest in manifests.clone() {
         let checkpoint = &manifest.producer.checkpoint_id;
         let new = !state.checkpoints.contains_key(checkpoint) && seen.insert(checkpoint);
         check(Guard::CheckpointNew, new, || {
@@ -124,7 +126,7 @@ fn identities(state: &RunState, body: &CommitBoundary, own: &NodeState) -> Resul
         })?;
     }
     let mut seen = BTreeSet::new();
-    for manifest in manifests() {
+    for manifest in manifests.clone() {
         let new = !state.manifests.contains_key(&manifest.handoff_id)
             && seen.insert(&manifest.handoff_id);
         check(Guard::HandoffNew, new, || {
@@ -132,13 +134,19 @@ fn identities(state: &RunState, body: &CommitBoundary, own: &NodeState) -> Resul
         })?;
     }
     let mut seen: BTreeSet<&DeliveryId> = BTreeSet::new();
-    for recipient in manifests().flat_map(|manifest| &manifest.recipients) {
+    for recipient in manifests.flat_map(|manifest| &manifest.recipients) {
         let new = !state.deliveries.contains_key(&recipient.delivery_id)
             && seen.insert(&recipient.delivery_id);
         check(Guard::DeliveryNew, new, || {
             details(&[("deliveryId", (&recipient.delivery_id).into())])
         })?;
     }
+    Ok(())
+}
+
+/// 8a: every name is new, and the activation has no outcome yet.
+fn identities(state: &RunState, body: &CommitBoundary, own: &NodeState) -> Result<(), Rejection> {
+    new_names(state, std::iter::once(&body.manifest).chain(&body.skipped))?;
     if let Some(hold) = &body.hold {
         let new = !state.holds.contains_key(&hold.hold_id);
         check(Guard::HoldNew, new, || {
@@ -363,7 +371,7 @@ fn result(facts: &Facts, command: &CommitBoundary, main: &HandoffRef) -> Result<
 }
 
 /// A manifest becomes part of the ledger, with one pending delivery per recipient (HF-03.11).
-fn committed(
+pub(super) fn committed(
     state: &RunState,
     facts: &Facts,
     manifest: &Manifest,
@@ -412,8 +420,8 @@ fn committed(
     Ok(handoff)
 }
 
-/// A delivery to a node that is skipped now; a live claim on it ends (T-40, T-75).
-fn excluded(state: &RunState, facts: &Facts, id: &DeliveryId) -> Option<Transition> {
+/// A delivery that a choice closes; a live claim on it ends (T-40, T-75).
+pub(super) fn excluded(state: &RunState, facts: &Facts, id: &DeliveryId) -> Option<Transition> {
     let record = &state.deliveries.get(id)?.record;
     let ended = ClaimEnd {
         cause: ClaimEndCause::Fenced,

@@ -22,6 +22,7 @@ mod dispatch;
 pub(crate) mod evidence;
 mod finish_cancel_run;
 mod grant;
+pub(crate) mod join;
 mod material;
 mod open_mission;
 pub(crate) mod pipeline;

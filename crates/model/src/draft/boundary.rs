@@ -4,16 +4,16 @@
 //! Called by `draft::command`.
 
 use aiws::decimal::Dec;
-use aiws::id::{CheckpointId, CriterionId, DeliveryId, EvidenceId, HandoffId};
+use aiws::id::{CriterionId, EvidenceId};
 use aiws::record::{
     Assessment, Criterion, CriterionStatus, Manifest, Node, NodeKind, Outcome, OutcomeStatus,
     Protocol, Ref,
 };
 
-use super::{new_id, node};
+use super::node;
 use crate::admission::details;
 use crate::command::{BoundaryIntent, CommitBoundary};
-use crate::decide::boundary::{self, ManifestIds};
+use crate::decide::boundary;
 use crate::decide::complete_run::{accepted, current};
 use crate::decide::evidence::{ACCEPTANCE, VERIFICATION};
 use crate::decision::Rejection;
@@ -32,7 +32,7 @@ pub(super) fn draft(
     let graph = need(Guard::ProducerKnown, state.graph.as_deref(), named)?;
     let consequences = boundary::consequences(state, graph, node, intent.status, &intent.result);
     let mut deliveries = 0;
-    let ids = ids(state, 0, consequences.places.len(), &mut deliveries);
+    let ids = boundary::new_ids(state, 0, consequences.places.len(), &mut deliveries);
     let outstanding = boundary::outstanding(state, &own.activation_id);
     let mut blockers = boundary::blockers(&outstanding);
     blockers.extend(intent.hold.iter().flat_map(|hold| hold.blockers.clone()));
@@ -68,7 +68,7 @@ pub(super) fn draft(
     };
     let mut skipped = Vec::new();
     for (index, skip) in consequences.skips.iter().enumerate() {
-        let ids = self::ids(state, index + 1, skip.places.len(), &mut deliveries);
+        let ids = boundary::new_ids(state, index + 1, skip.places.len(), &mut deliveries);
         skipped.extend(boundary::skip_manifest(state, graph, facts, skip, &ids));
     }
     Ok(CommitBoundary {
@@ -76,19 +76,6 @@ pub(super) fn draft(
         hold: intent.hold.clone(),
         skipped,
     })
-}
-
-/// New ids for the manifest at this index; deliveries are counted through the whole command.
-fn ids(state: &RunState, index: usize, places: usize, deliveries: &mut usize) -> ManifestIds {
-    let first = *deliveries;
-    *deliveries += places;
-    ManifestIds {
-        handoff: HandoffId::from(new_id(state, "handoff", index)),
-        checkpoint: CheckpointId::from(new_id(state, "checkpoint", index)),
-        deliveries: (first..*deliveries)
-            .map(|at| DeliveryId::from(new_id(state, "delivery", at)))
-            .collect(),
-    }
 }
 
 /// The approvals that the producer names and those that its own operations were admitted under, each once.

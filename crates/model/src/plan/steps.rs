@@ -14,6 +14,7 @@ use super::waits::{is_in_flight, waits};
 use super::{is_complete, is_open, is_ready};
 use crate::admission::{is_in_force, needs_approval, serves};
 use crate::decide::complete_run::{accepted, current};
+use crate::decide::join;
 use crate::decide::reconcile::is_uncertain;
 use crate::event::Gate;
 use crate::graph;
@@ -292,8 +293,11 @@ fn is_receivable(state: &RunState, delivery: &DeliveryState, now_ms: u64) -> boo
     free && waits && accepted
 }
 
-/// Whether every port has its receipt.
+/// Whether every port has its receipt, or an ANY join one that it may take.
 fn is_received(state: &RunState, node: &Node, own: &NodeState) -> bool {
+    if let Some(graph) = state.graph.as_deref().filter(|_| graph::takes_any(node)) {
+        return join::is_received(state, graph, node, own);
+    }
     graph::inputs(&state.config, node).iter().all(|input| {
         state
             .deliveries

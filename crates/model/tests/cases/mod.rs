@@ -8,6 +8,8 @@ mod common;
 mod evidence;
 mod fork;
 mod graph;
+mod join_any;
+mod join_skips;
 mod pipeline;
 mod skips;
 
@@ -57,6 +59,8 @@ pub fn all() -> &'static [Case] {
             evidence::cases(),
             fork::cases(),
             graph::cases(),
+            join_any::cases(),
+            join_skips::cases(),
             pipeline::cases(),
             skips::cases(),
         ];

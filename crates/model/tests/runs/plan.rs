@@ -91,22 +91,6 @@ fn a_run_ends_by_its_plan() {
     }
 }
 
-/// Proves FV-NODE-FORK.1, FV-NODE-JOIN.1, FV-RUN.2: a FORK and its JOIN go to the run's end by plan alone, and both
-/// branches have run.
-#[test]
-fn a_forked_run_ends_by_its_plan() {
-    let mut world = World::with(all_graph());
-    drive(&mut world, true);
-    assert_eq!(world.state().lifecycle, Lifecycle::Completed);
-    assert_eq!(
-        (
-            world.state().operations.size(),
-            world.state().manifests.size()
-        ),
-        (2, 5)
-    );
-}
-
 /// The readiness that the requirement states, without the code that is tested.
 fn by_hand(state: &RunState, optional: &[(&str, &str)]) -> Vec<NodeId> {
     let Some(graph) = &state.graph else {

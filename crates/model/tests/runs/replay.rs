@@ -11,6 +11,7 @@ use praxis_model::run::{NodeStatus, RunState};
 use praxis_model::transition::Transition;
 
 use crate::driver::{coding_world, drive};
+use crate::kinds::drive_one;
 use crate::world::*;
 
 fn whole() -> World {
@@ -125,6 +126,41 @@ fn a_boundary_stands_on_its_predecessor() {
         (error.what.as_str(), error.code()),
         ("the manifest's digest", Code::StoreCorrupt)
     );
+}
+
+/// Proves HF-01.9, HF-01.8: what a join's admission generates stands on its predecessor, too, and is what was committed.
+#[test]
+fn a_choice_stands_on_its_predecessor() {
+    let mut world = any_world();
+    drive_one(&mut world);
+    let choice = |event: &Event| match &event.command {
+        Body::AdmitConsumer(body) => !body.skipped.is_empty(),
+        _ => false,
+    };
+    let tell = |change: &dyn Fn(&mut Vec<aiws::record::Manifest>)| {
+        let error = changed(&world, choice, |event| {
+            if let Body::AdmitConsumer(body) = &mut event.command {
+                change(&mut body.skipped);
+            }
+        });
+        (error.what.clone(), error.code())
+    };
+    let basis = tell(&|skipped| skipped[0].basis.revision = dec(1));
+    assert_eq!(
+        basis,
+        ("the basis of a manifest".to_owned(), Code::ChainBroken)
+    );
+    let forged = tell(&|skipped| skipped[0].result = aiws::object! { "forged": true });
+    assert_eq!(
+        forged,
+        ("the manifest's digest".to_owned(), Code::StoreCorrupt)
+    );
+    let gone = tell(&|skipped| skipped.clear());
+    assert_eq!(
+        gone,
+        ("the generated manifest 0".to_owned(), Code::StoreCorrupt)
+    );
+    assert_eq!(refold(&world.events).as_ref(), Ok(world.state()));
 }
 
 /// Proves HD-01.T11, FV-ACC.7: a transition that does not start where the state is, or goes where no table leads, is

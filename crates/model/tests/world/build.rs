@@ -9,8 +9,8 @@ use aiws::json::Value;
 use aiws::object;
 use aiws::record::{
     Artifact, Contract, DecisionConfig, EffectClass, ExecutionKind, Graph, HandoffConfig,
-    JoinConfig, JoinMode, Locator, Mapping, Node, NodeKind, OptionalInput, OutcomeStatus,
-    RestartPolicy, StopAction, TaskConfig,
+    JoinConfig, JoinMode, JoinPolicy, Locator, Mapping, Node, NodeKind, OptionalInput,
+    OutcomeStatus, RestartPolicy, StopAction, TaskConfig,
 };
 use praxis_model::facts::VerifiedMaterial;
 
@@ -61,6 +61,7 @@ pub fn config() -> HandoffConfig {
     HandoffConfig {
         optional_inputs: Vec::new(),
         mappings: Vec::new(),
+        join_policy: Vec::new(),
         required_skip: Vec::new(),
         restart_policy: RestartPolicy::Human,
         lease_ms: DecPlus::new(dec(100)).expect("positive"),
@@ -119,6 +120,25 @@ pub fn join(name: &str, depends_on: &[&str]) -> Node {
     )
 }
 
+/// A JOIN ANY.
+pub fn join_any(name: &str, depends_on: &[&str]) -> Node {
+    node(
+        name,
+        NodeKind::Join(JoinConfig {
+            mode: JoinMode::Any,
+        }),
+        depends_on,
+    )
+}
+
+/// The policy that lets an ANY join leave out candidates that are not done.
+pub fn excluding(join: &str) -> JoinPolicy {
+    JoinPolicy {
+        node_id: id(join),
+        exclude_losers: true,
+    }
+}
+
 /// A DECISION on the member `pass`.
 pub fn decision(name: &str, depends_on: &[&str], then: &str, otherwise: &str) -> Node {
     let config = DecisionConfig {
@@ -149,6 +169,24 @@ pub fn all_graph() -> Graph {
         join("j", &["x", "y"]),
         end(&["j"]),
     ])
+}
+
+/// ANY: s (FORK) -> x and y -> j (ANY) -> end.
+pub fn any_graph() -> Graph {
+    graph(vec![
+        fork("s", &[]),
+        task("x", &["s"]),
+        task("y", &["s"]),
+        join_any("j", &["x", "y"]),
+        end(&["j"]),
+    ])
+}
+
+/// ANY, whose join may leave out losers.
+pub fn any_world() -> World {
+    World::configured(any_graph(), |config| {
+        config.join_policy = vec![excluding("j")]
+    })
 }
 
 /// DEC: d chooses x, or y -> y2; both into j (ALL) -> end.

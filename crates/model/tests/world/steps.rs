@@ -92,6 +92,27 @@ impl World {
         all.remove(0)
     }
 
+    /// The delivery of one node to another.
+    pub fn between(&self, producer: &str, consumer: &str) -> DeliveryId {
+        let from = |record: &aiws::record::Delivery| {
+            let committed = self.state().manifests.get(&record.handoff.handoff_id);
+            committed
+                .is_some_and(|committed| committed.manifest.producer.node_id.as_str() == producer)
+        };
+        let all = self.state().deliveries.values();
+        let mut mine = all
+            .map(|delivery| &delivery.record)
+            .filter(|record| record.recipient.node_id.as_str() == consumer && from(record));
+        mine.next().expect("a delivery").delivery_id.clone()
+    }
+
+    /// Claims and acknowledges the delivery of one node to another.
+    pub fn take(&mut self, producer: &str, consumer: &str) -> Step {
+        let delivery = self.between(producer, consumer);
+        self.claim(AGENT, &delivery)?;
+        self.ack(AGENT, &delivery)
+    }
+
     /// Claims a delivery; the token is the next number.
     pub fn claim(&mut self, actor: &str, delivery: &DeliveryId) -> Step {
         self.token += 1;
