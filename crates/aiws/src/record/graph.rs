@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Record, fields, names};
 use crate::canonical::from_value_at;
 use crate::de::nested;
-use crate::decimal::{Dec, Ms};
+use crate::decimal::{Dec, DecPlus, Ms};
 use crate::error::Error;
 use crate::id::{GraphId, NodeId};
 use crate::json::{Object, Value};
@@ -78,6 +78,8 @@ pub enum NodeKind {
     Fork,
     /// Waits for its predecessors.
     Join(JoinConfig),
+    /// Runs one operation per iteration, until it is done or its bound is reached.
+    Loop(LoopConfig),
     /// Waits for a current approval.
     Approval,
     /// Waits for a current passing verification.
@@ -120,6 +122,14 @@ pub struct JoinConfig {
     pub mode: JoinMode,
 }
 
+/// Configuration of a LOOP.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LoopConfig {
+    /// The most iterations (FV-NODE-LOOP.1).
+    pub max_iterations: DecPlus,
+}
+
 impl NodeKind {
     /// The names of the kinds that are built.
     pub const NAMES: &'static [&'static str] = &[
@@ -127,6 +137,7 @@ impl NodeKind {
         "DECISION",
         "FORK",
         "JOIN",
+        "LOOP",
         "APPROVAL",
         "VERIFICATION",
         "ACCEPTANCE",
@@ -140,6 +151,7 @@ impl NodeKind {
             NodeKind::Decision(_) => "DECISION",
             NodeKind::Fork => "FORK",
             NodeKind::Join(_) => "JOIN",
+            NodeKind::Loop(_) => "LOOP",
             NodeKind::Approval => "APPROVAL",
             NodeKind::Verification => "VERIFICATION",
             NodeKind::Acceptance => "ACCEPTANCE",
@@ -149,7 +161,7 @@ impl NodeKind {
 
     /// Whether the node carries an operation; all others are control nodes with no operation (HF-03.3).
     pub const fn runs_work(&self) -> bool {
-        matches!(self, NodeKind::Task(_))
+        matches!(self, NodeKind::Task(_) | NodeKind::Loop(_))
     }
 
     fn config(&self) -> Result<Value, Error> {
@@ -157,6 +169,7 @@ impl NodeKind {
             NodeKind::Task(config) => crate::canonical::to_value(config),
             NodeKind::Decision(config) => crate::canonical::to_value(config),
             NodeKind::Join(config) => crate::canonical::to_value(config),
+            NodeKind::Loop(config) => crate::canonical::to_value(config),
             NodeKind::Fork
             | NodeKind::Approval
             | NodeKind::Verification
@@ -172,6 +185,7 @@ impl NodeKind {
             "DECISION" => from_value_at(config, "/config").map(NodeKind::Decision),
             "FORK" => empty(NodeKind::Fork),
             "JOIN" => from_value_at(config, "/config").map(NodeKind::Join),
+            "LOOP" => from_value_at(config, "/config").map(NodeKind::Loop),
             "APPROVAL" => empty(NodeKind::Approval),
             "VERIFICATION" => empty(NodeKind::Verification),
             "ACCEPTANCE" => empty(NodeKind::Acceptance),

@@ -39,7 +39,6 @@ fn node_configuration_by_kind() {
         refused("graph", place, text, pointer);
     }
     for kind in [
-        "LOOP",
         "WAIT",
         "SUBWORKFLOW",
         "RECONCILIATION",
@@ -112,6 +111,54 @@ fn hd_04_11_no_quorum_and_no_transform() {
         r#"{"nodeId":"join","inputPort":"look","fromNodeId":"look","accepts":["COMPLETED"],"transform":"$.x"}"#,
         "/mappings/0/transform",
     );
+}
+
+/// Proves FV-NODE-LOOP.1: a LOOP has a bound, a decimal above zero as text, and nothing else.
+#[test]
+fn fv_node_loop_1_bound() {
+    let of = |config: &str| {
+        format!(r#"{{"id":"end","kind":"LOOP","dependsOn":["accept"],"config":{config}}}"#)
+    };
+    let most = format!(r#"{{"maxIterations":"{}"}}"#, "9".repeat(100));
+    for config in [
+        r#"{"maxIterations":"1"}"#,
+        r#"{"maxIterations":"3"}"#,
+        &most,
+    ] {
+        accepted("graph", "/nodes/6", &of(config));
+    }
+    for bound in [
+        r#""0""#,
+        r#""-1""#,
+        "1",
+        r#""01""#,
+        r#""1.5""#,
+        r#""""#,
+        r#""unlimited""#,
+        "null",
+        "true",
+    ] {
+        let config = format!(r#"{{"maxIterations":{bound}}}"#);
+        refused(
+            "graph",
+            "/nodes/6",
+            &of(&config),
+            "/nodes/6/config/maxIterations",
+        );
+    }
+    for (config, pointer) in [
+        ("{}", "/nodes/6/config"),
+        (
+            r#"{"maxIterations":"3","until":"done"}"#,
+            "/nodes/6/config/until",
+        ),
+        (
+            r#"{"executionKind":"AGENT"}"#,
+            "/nodes/6/config/executionKind",
+        ),
+    ] {
+        refused("graph", "/nodes/6", &of(config), pointer);
+    }
 }
 
 /// Proves FV-NODE-TASK.1: a fifth execution kind is refused, the four are read.

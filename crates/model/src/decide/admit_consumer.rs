@@ -26,6 +26,7 @@ use crate::event::{Identity, IdentityKind, Outcome};
 use crate::facts::Facts;
 use crate::graph;
 use crate::guard::{Guard, check, need};
+use crate::iteration;
 use crate::mission::cost_account;
 use crate::run::{Committed, DeliveryState, NodeState, NodeStatus, RunState};
 use crate::transition::Transition;
@@ -44,7 +45,7 @@ pub(super) fn decide(
         .and_then(|reference| facts.admissions.get(reference));
     new_identities(state, sent, proposal)?;
     let (graph, node, own) = consumer(state, sent)?;
-    let deliveries = inputs(state, sent)?;
+    let deliveries = inputs(state, sent, &iteration::received_as(state, node, own))?;
     let artifacts = materials(&deliveries);
     material::verified(artifacts.iter().copied(), facts)?;
     for (delivery, committed) in &deliveries {
@@ -171,10 +172,12 @@ fn new_identities(
     })
 }
 
-/// 8a to 8d of every input: it exists, is acknowledged for this activation, and is the delivered hand-off.
+/// 8a to 8d of every input: it exists, is acknowledged for this activation (of a LOOP's iterations for the first), and
+/// is the delivered hand-off.
 fn inputs<'a>(
     state: &'a RunState,
     sent: &Consumption,
+    activation: &ActivationId,
 ) -> Result<Vec<(&'a DeliveryState, &'a Committed)>, Rejection> {
     let mut all = Vec::new();
     for input in &sent.inputs {
@@ -183,7 +186,7 @@ fn inputs<'a>(
     for (input, delivery) in &all {
         let record = &delivery.record;
         let mine = record.recipient.node_id == sent.node_id
-            && record.recipient.activation_id == sent.activation_id;
+            && record.recipient.activation_id == *activation;
         check(
             Guard::InputAcknowledged,
             mine && record.state == State::Acknowledged,

@@ -17,6 +17,7 @@ use aiws::record::{
 
 use crate::facts::Facts;
 use crate::graph;
+use crate::iteration;
 use crate::run::{NodeStatus, RunState};
 use crate::stream::derived;
 
@@ -53,6 +54,20 @@ pub(crate) struct Consequences {
     pub(crate) skips: Vec<Skip>,
     /// Deliveries that other producers made to nodes which are skipped now (T-75).
     pub(crate) excluded: Vec<DeliveryId>,
+    /// Whether the node itself comes again, in its next iteration; nobody else receives anything then.
+    pub(crate) again: bool,
+}
+
+impl Consequences {
+    /// Which nodes may go on: the recipients, or the node itself.
+    pub(crate) fn eligible(&self, node: &NodeId, status: OutcomeStatus) -> Vec<NodeId> {
+        let nodes: BTreeSet<&NodeId> = self.places.iter().map(|place| &place.node_id).collect();
+        match status {
+            OutcomeStatus::Completed if !self.again => nodes.into_iter().cloned().collect(),
+            OutcomeStatus::Completed | OutcomeStatus::Blocked => vec![node.clone()],
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// New ids for one manifest.
@@ -98,6 +113,12 @@ pub(crate) fn consequences(
     if status != OutcomeStatus::Completed {
         return Consequences::default();
     }
+    if iteration::goes_on(node, status, result) {
+        return Consequences {
+            again: true,
+            ..Consequences::default()
+        };
+    }
     let NodeKind::Decision(decision) = &node.kind else {
         let places = places(state, graph, &node.id, |_| true);
         return Consequences {
@@ -122,6 +143,7 @@ pub(crate) fn consequences(
         places,
         skips,
         excluded,
+        again: false,
     }
 }
 
@@ -184,20 +206,7 @@ pub(crate) fn controls(state: &RunState, facts: &Facts, approvals: Vec<Ref>) -> 
 }
 
 /// How work may go on: advisory but for the checks (REL-13, REL-14).
-pub(crate) fn resume(
-    node: &NodeId,
-    status: OutcomeStatus,
-    places: &[Place],
-    blockers: Vec<Blocker>,
-) -> Resume {
-    let eligible_node_ids = match status {
-        OutcomeStatus::Completed => {
-            let nodes: BTreeSet<&NodeId> = places.iter().map(|place| &place.node_id).collect();
-            nodes.into_iter().cloned().collect()
-        }
-        OutcomeStatus::Blocked => vec![node.clone()],
-        _ => Vec::new(),
-    };
+pub(crate) fn resume(eligible_node_ids: Vec<NodeId>, blockers: Vec<Blocker>) -> Resume {
     Resume {
         eligible_node_ids,
         blockers,
@@ -289,7 +298,7 @@ pub(crate) fn skip_manifest(
         result: Value::Null,
         controls: controls(state, facts, Vec::new()),
         context: Context::default(),
-        resume: resume(&skip.node_id, status, &skip.places, Vec::new()),
+        resume: resume(Vec::new(), Vec::new()),
         lineage: None,
     })
 }

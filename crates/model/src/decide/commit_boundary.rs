@@ -23,6 +23,7 @@ use crate::event::{Identity, IdentityKind, Outcome};
 use crate::facts::Facts;
 use crate::graph;
 use crate::guard::{Guard, check, need};
+use crate::iteration;
 use crate::run::{NodeState, NodeStatus, RunState};
 use crate::transition::Transition;
 use crate::wire;
@@ -66,11 +67,11 @@ pub(super) fn decide(
     facts: &Facts,
 ) -> Result<Decision, Rejection> {
     let (graph, node, own) = producer(state, &body.manifest)?;
-    identities(state, body, own)?;
+    identities(state, body, node, own)?;
     shape(body, own)?;
     basis(state, graph, body, own)?;
     material::verified(body.manifest.artifacts.iter(), facts)?;
-    let before_ms = evidence::complete(state, node, own, &body.manifest, facts)?;
+    let before_ms = evidence::complete(state, node, own, body, facts)?;
     let consequences = boundary::consequences(
         state,
         graph,
@@ -145,7 +146,12 @@ pub(super) fn new_names<'a>(
 }
 
 /// 8a: every name is new, and the activation has no outcome yet.
-fn identities(state: &RunState, body: &CommitBoundary, own: &NodeState) -> Result<(), Rejection> {
+fn identities(
+    state: &RunState,
+    body: &CommitBoundary,
+    node: &Node,
+    own: &NodeState,
+) -> Result<(), Rejection> {
     new_names(state, std::iter::once(&body.manifest).chain(&body.skipped))?;
     if let Some(hold) = &body.hold {
         let new = !state.holds.contains_key(&hold.hold_id);
@@ -159,6 +165,16 @@ fn identities(state: &RunState, body: &CommitBoundary, own: &NodeState) -> Resul
     );
     check(Guard::ActivationUndecided, undecided, || {
         details(&[("activationId", (&own.activation_id).into())])
+    })?;
+    let (sent, status) = (
+        &body.manifest.producer.activation_id,
+        body.manifest.outcome.status,
+    );
+    let mut manifests = state.manifests.values();
+    let again = iteration::iterates(node)
+        && manifests.any(|counted| iteration::counts(node, &counted.manifest, sent, status));
+    check(Guard::IterationOnce, !again, || {
+        details(&[("activationId", sent.into())])
     })
 }
 
@@ -245,7 +261,7 @@ fn filled(
     blockers.extend(body.hold.iter().flat_map(|hold| hold.blockers.clone()));
     manifest.controls = boundary::controls(state, facts, manifest.controls.approvals);
     let (node, status) = (&manifest.producer.node_id, manifest.outcome.status);
-    let mut resume = boundary::resume(node, status, &consequences.places, blockers);
+    let mut resume = boundary::resume(consequences.eligible(node, status), blockers);
     // The mandatory checks are always there (REL-14); a producer may only ask for more.
     let more = manifest.resume.required_checks.into_iter();
     resume
@@ -309,10 +325,17 @@ fn outcome(
             .push(moved(NodeStatus::Blocked, NodeStatus::Active));
     }
     let main = committed(state, facts, &command.manifest, None, &mut outcome)?;
-    outcome.transitions.push(moved(
-        NodeStatus::Active,
-        status_of(command.manifest.outcome.status),
-    ));
+    let ended = Transition::IterationEnded {
+        node_id: node.id.clone(),
+        iteration: U64(own.iteration),
+    };
+    outcome.transitions.push(match consequences.again {
+        true => ended,
+        false => moved(
+            NodeStatus::Active,
+            status_of(command.manifest.outcome.status),
+        ),
+    });
     for (index, manifest) in command.skipped.iter().enumerate() {
         committed(
             state,

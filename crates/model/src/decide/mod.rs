@@ -26,7 +26,7 @@ pub(crate) mod join;
 mod material;
 mod open_mission;
 pub(crate) mod pipeline;
-mod place_hold;
+pub(crate) mod place_hold;
 pub(crate) mod reconcile;
 mod recover_ownership;
 mod release_delivery;

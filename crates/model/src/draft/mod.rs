@@ -19,6 +19,7 @@ use crate::decision::Rejection;
 use crate::facts::Facts;
 use crate::graph;
 use crate::guard::{Guard, check, need};
+use crate::iteration;
 use crate::run::{NodeState, RunState};
 use crate::stream::derived;
 
@@ -148,10 +149,11 @@ fn as_input(record: &Delivery) -> InputRef {
 /// The acknowledged deliveries of an activation, in the order of the node's ports.
 fn inputs(state: &RunState, node: &Node, own: &NodeState) -> Vec<InputRef> {
     let mut all = Vec::new();
+    let activation = iteration::received_as(state, node, own);
     for input in graph::inputs(&state.config, node) {
         let records = state.deliveries.values().map(|delivery| &delivery.record);
         let at_port = records.filter(|record| {
-            record.recipient.activation_id == own.activation_id
+            record.recipient.activation_id == activation
                 && record.recipient.input_port == input.port
         });
         let acknowledged = at_port.filter(|record| record.state == State::Acknowledged);

@@ -18,6 +18,7 @@ use crate::decide::join;
 use crate::decide::reconcile::is_uncertain;
 use crate::event::Gate;
 use crate::graph;
+use crate::iteration;
 use crate::run::{DeliveryState, NodeState, NodeStatus, RunState};
 
 /// One thing that could be done.
@@ -166,11 +167,13 @@ fn concluded(state: &RunState, now_ms: u64) -> impl Iterator<Item = Step> {
 
 fn evident(state: &RunState, node: &Node, own: &NodeState, now_ms: u64) -> bool {
     match node.kind {
-        NodeKind::Task(_) => operations(state, own).any(|operation| match operation.status {
-            OperationStatus::ConfirmedApplied => true,
-            OperationStatus::ConfirmedNotApplied => !has_attempts_left(state, operation),
-            OperationStatus::Open => false,
-        }),
+        NodeKind::Task(_) | NodeKind::Loop(_) => {
+            operations(state, own).any(|operation| match operation.status {
+                OperationStatus::ConfirmedApplied => true,
+                OperationStatus::ConfirmedNotApplied => !has_attempts_left(state, operation),
+                OperationStatus::Open => false,
+            })
+        }
         NodeKind::Decision(_) | NodeKind::Fork | NodeKind::Join(_) | NodeKind::End => true,
         NodeKind::Approval => state
             .approvals
@@ -298,6 +301,7 @@ fn is_received(state: &RunState, node: &Node, own: &NodeState) -> bool {
     if let Some(graph) = state.graph.as_deref().filter(|_| graph::takes_any(node)) {
         return join::is_received(state, graph, node, own);
     }
+    let activation = iteration::received_as(state, node, own);
     graph::inputs(&state.config, node).iter().all(|input| {
         state
             .deliveries
@@ -305,7 +309,7 @@ fn is_received(state: &RunState, node: &Node, own: &NodeState) -> bool {
             .map(|delivery| &delivery.record)
             .any(|record| {
                 record.state == State::Acknowledged
-                    && record.recipient.activation_id == own.activation_id
+                    && record.recipient.activation_id == activation
                     && record.recipient.input_port == input.port
             })
     })

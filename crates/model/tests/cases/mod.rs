@@ -10,6 +10,7 @@ mod fork;
 mod graph;
 mod join_any;
 mod join_skips;
+mod loops;
 mod pipeline;
 mod skips;
 
@@ -61,6 +62,7 @@ pub fn all() -> &'static [Case] {
             graph::cases(),
             join_any::cases(),
             join_skips::cases(),
+            loops::cases(),
             pipeline::cases(),
             skips::cases(),
         ];

@@ -4,7 +4,7 @@
 
 use aiws::id::NodeId;
 use aiws::record::Lifecycle;
-use praxis_model::plan::{Step as Next, plan, waits};
+use praxis_model::plan::{Aggregate, Step as Next, Wait, aggregate, plan, waits};
 use praxis_model::run::RunState;
 
 use crate::driver::{answer, drive, take};
@@ -38,6 +38,42 @@ fn a_run_with_an_any_join_ends_by_its_plan() {
         let row = world.account.clone().expect("an account");
         assert_eq!((row.spent, row.reserved), (dec(works as u64), dec(0)));
         assert!(plan(world.state(), &[], world.now_ms).is_empty());
+    }
+}
+
+/// Proves FV-NODE-LOOP.2, HS-02.1, HS-02.2, FV-RUN.2: a LOOP goes on by plan alone until it is done, and where its bound
+/// comes first the run stands still under its hold.
+#[test]
+fn a_run_with_a_loop_ends_by_its_plan() {
+    for done_in in 1..=4 {
+        let mut world = World::with(loop3());
+        for _ in 0..40 {
+            let (now_ms, state) = (world.now_ms, world.state().clone());
+            let iteration = state.nodes.get("l").expect("a loop").iteration;
+            match (
+                plan(&state, &[], now_ms).first(),
+                waits(&state, &[], now_ms).first(),
+            ) {
+                (Some(next), _) => take(&mut world, next, iteration >= done_in),
+                (None, Some(wait)) => answer(&mut world, wait),
+                (None, None) => break,
+            }
+            .expect("a step");
+        }
+        let works = done_in.min(3);
+        assert_eq!(world.state().operations.size() as u64, works);
+        let row = world.account.clone().expect("an account");
+        assert_eq!((row.spent, row.reserved), (dec(works), dec(0)));
+        if done_in <= 3 {
+            assert_eq!(world.state().lifecycle, Lifecycle::Completed);
+            assert_eq!(world.state().manifests.size() as u64, works + 1);
+        } else {
+            assert_eq!(world.state().lifecycle, Lifecycle::Running);
+            let waits = waits(world.state(), &[], world.now_ms);
+            assert!(matches!(waits.as_slice(), [Wait::Hold { .. }]), "{waits:?}");
+            let one = aggregate(world.state(), &[], world.now_ms);
+            assert_eq!(one, Aggregate::Waiting);
+        }
     }
 }
 

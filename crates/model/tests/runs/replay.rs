@@ -163,6 +163,57 @@ fn a_choice_stands_on_its_predecessor() {
     assert_eq!(refold(&world.events).as_ref(), Ok(world.state()));
 }
 
+/// Proves HF-02.12, FV-ACC.7: an iteration that ends twice, out of its turn, of another node or past the bound is noticed.
+#[test]
+fn an_illegal_iteration_is_noticed() {
+    let mut world = World::with(loop3());
+    for number in 1..=2 {
+        world.iterate("l", number, false).expect("an iteration");
+    }
+    world.iterate("l", 3, false).expect("the bound");
+    let is_end = |one: &Transition| matches!(one, Transition::IterationEnded { .. });
+    let ends = |event: &Event| event.outcome.transitions.iter().any(is_end);
+    let tell = |change: &dyn Fn(&mut Vec<Transition>)| {
+        changed(&world, ends, |event| change(&mut event.outcome.transitions)).what
+    };
+    let twice = |all: &mut Vec<Transition>| all.extend(all.last().cloned());
+    assert_eq!(tell(&twice), "the node that ends an iteration");
+    let set = |node: &str, number: u64| {
+        let ended = Transition::IterationEnded {
+            node_id: id(node),
+            iteration: U64(number),
+        };
+        move |all: &mut Vec<Transition>| {
+            all.pop();
+            all.push(ended.clone());
+        }
+    };
+    assert_eq!(tell(&set("l", 2)), "the iteration that ends");
+    assert_eq!(tell(&set("end", 1)), "the node that ends an iteration");
+    assert_eq!(tell(&set("ghost", 1)), "the node ghost");
+    // The last iteration does not end: it is blocked.
+    let last = |event: &Event| {
+        event.outcome.transitions.iter().any(|one| {
+            matches!(
+                one,
+                Transition::NodeMoved {
+                    to: NodeStatus::Blocked,
+                    ..
+                }
+            )
+        })
+    };
+    let error = changed(&world, last, |event| {
+        for one in &mut event.outcome.transitions {
+            if matches!(one, Transition::NodeMoved { .. }) {
+                let (node_id, iteration) = (id("l"), U64(3));
+                *one = Transition::IterationEnded { node_id, iteration };
+            }
+        }
+    });
+    assert_eq!(error.what, "whether the node has another iteration");
+}
+
 /// Proves HD-01.T11, FV-ACC.7: a transition that does not start where the state is, or goes where no table leads, is
 /// noticed, for nodes, attempts, deliveries and lifecycles alike.
 #[test]

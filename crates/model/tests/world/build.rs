@@ -9,7 +9,7 @@ use aiws::json::Value;
 use aiws::object;
 use aiws::record::{
     Artifact, Contract, DecisionConfig, EffectClass, ExecutionKind, Graph, HandoffConfig,
-    JoinConfig, JoinMode, JoinPolicy, Locator, Mapping, Node, NodeKind, OptionalInput,
+    JoinConfig, JoinMode, JoinPolicy, Locator, LoopConfig, Mapping, Node, NodeKind, OptionalInput,
     OutcomeStatus, RestartPolicy, StopAction, TaskConfig,
 };
 use praxis_model::facts::VerifiedMaterial;
@@ -109,6 +109,14 @@ pub fn fork(name: &str, depends_on: &[&str]) -> Node {
     node(name, NodeKind::Fork, depends_on)
 }
 
+/// A LOOP of at most this many iterations.
+pub fn looped(name: &str, most: u64, depends_on: &[&str]) -> Node {
+    let config = LoopConfig {
+        max_iterations: DecPlus::new(dec(most)).expect("positive"),
+    };
+    node(name, NodeKind::Loop(config), depends_on)
+}
+
 /// A JOIN ALL.
 pub fn join(name: &str, depends_on: &[&str]) -> Node {
     node(
@@ -187,6 +195,11 @@ pub fn any_world() -> World {
     World::configured(any_graph(), |config| {
         config.join_policy = vec![excluding("j")]
     })
+}
+
+/// LOOP3: l (at most three iterations) -> end.
+pub fn loop3() -> Graph {
+    graph(vec![looped("l", 3, &[]), end(&["l"])])
 }
 
 /// DEC: d chooses x, or y -> y2; both into j (ALL) -> end.

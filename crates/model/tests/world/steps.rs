@@ -245,6 +245,32 @@ impl World {
         self.settle(&format!("at-{node}-1"), SettledOutcome::ConfirmedApplied, 3)
     }
 
+    /// Admits the iteration of this number of a LOOP: operation `op-NODE.NUMBER`, attempt `at-NODE.NUMBER-1`.
+    pub fn admit_iteration(&mut self, node: &str, number: u64) -> Step {
+        let name = format!("{node}.{number}");
+        self.prepare(proposal(&name));
+        let intent = AdmitIntent {
+            node_id: id(node),
+            admission_ref: Some(reference(&name)),
+        };
+        self.intend(ENGINE, &Intent::Admit(intent))
+    }
+
+    /// Receives, admits, dispatches and settles an iteration as applied for 3.
+    pub fn apply_iteration(&mut self, node: &str, number: u64) -> Step {
+        self.receive(node)?;
+        self.admit_iteration(node, number)?;
+        self.dispatch(node)?;
+        let attempt = format!("at-{node}.{number}-1");
+        self.settle(&attempt, SettledOutcome::ConfirmedApplied, 3)
+    }
+
+    /// A whole iteration, which says whether the LOOP is done.
+    pub fn iterate(&mut self, node: &str, number: u64, done: bool) -> Step {
+        self.apply_iteration(node, number)?;
+        self.complete(node, object! { "done": done })
+    }
+
     /// A whole task: received, admitted, dispatched, applied, completed.
     pub fn work(&mut self, node: &str) -> Step {
         self.apply_task(node)?;
