@@ -122,7 +122,7 @@ pub fn check(state: &RunState, facts: &Facts, wanted: &Wanted<'_>) -> Result<Cle
     })
 }
 
-/// Whether a node's work runs only under an approval: a TASK directly behind an APPROVAL node does.
+/// Whether a node's work runs only under an approval: work directly behind an APPROVAL node does.
 pub fn needs_approval(state: &RunState, node: &Node) -> bool {
     let gate =
         |id: &NodeId| find_node(state, id).is_some_and(|node| node.kind == NodeKind::Approval);

@@ -265,6 +265,9 @@ commands! {
     AdmitConsumer = "admitConsumer" {
         /// The consumption.
         consumption: Consumption,
+        /// Manifests of nodes that an ANY join leaves out; made by the coordinator, whatever was sent (T-41).
+        #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "aiws::record::fields::list")]
+        skipped: Vec<Manifest>,
     }
     /// Opens a hold.
     PlaceHold = "placeHold" {

@@ -57,6 +57,8 @@ guards! {
     GraphReachesEnd "FV-GRAPH.4" GraphInvalid Object "Every node reaches an END, and nothing comes after one.";
     GraphBranches "FV-NODE-DECISION.1" GraphInvalid Object "A DECISION's branches are its direct dependents, and its direct dependents are its branches.";
     GraphBranchRequired "HD-04.4" GraphInvalid Object "A DECISION's branch does not take its choice as an optional input.";
+    GraphAnyInputs "HD-04.6" GraphInvalid Object "An ANY join has inputs, and none of them is optional: it takes one that is complete.";
+    GraphJoinPolicy "HD-04.7" GraphInvalid Object "A join policy is of an ANY join.";
     GraphPorts "HF-03.10" GraphInvalid Object "Mappings connect direct dependencies, one input port each.";
     GraphSchemas "FV-GRAPH.9" GraphInvalid Object "Schemas use local references and the supported keywords only.";
     GraphDeadlines "FV-CON.3" GraphInvalid Object "No node's deadline lies past the contract's.";
@@ -69,6 +71,7 @@ guards! {
     DeliveryNew "HF-02.4" IdentityConflict Object "Delivery ids are new.";
     HoldNew "HF-02.6" IdentityConflict Object "The hold id is new.";
     ActivationUndecided "HF-02.13" IdentityConflict Object "The activation has no final outcome yet.";
+    IterationOnce "HF-02.12" IdentityConflict Object "An iteration of a LOOP counts once.";
     ProducerKnown "HF-03.2" BasisStale Object "The producer is a node of the pinned graph.";
     BoundaryActive "FV-GRAPH.16" NodeNotReady Object "The producer was admitted.";
     BoundaryGenerated "HF-05.7" StateInvalid Object "A skip is never claimed by its own node; the coordinator makes it.";
@@ -89,6 +92,10 @@ guards! {
     ApprovalsKnown "REL-3" EvidenceInvalid Object "Every approval that the manifest names is one of this run.";
     LineageKnown "REL-3" EvidenceInvalid Object "A correction replaces a manifest that this run committed.";
     TaskConfirmed "FV-NODE-TASK.2" EvidenceInvalid Object "A TASK is done by its own operation, confirmed applied.";
+    LoopConfirmed "FV-NODE-LOOP.2" EvidenceInvalid Object "An iteration of a LOOP is done by its own operation, confirmed applied.";
+    LoopDone "FV-NODE-LOOP.2" EvidenceInvalid Object "The result of a LOOP's iteration says done, true or false.";
+    LoopBound "HS-02.1" EvidenceInvalid Object "The last iteration that a LOOP may have is COMPLETED only where it is done.";
+    LoopExhausted "HS-02.1" EvidenceInvalid Object "A LOOP is BLOCKED as not done after its last iteration alone, with a hold for ATTEMPT_LIMIT.";
     DecisionField "FV-NODE-DECISION.1" EvidenceInvalid Object "A DECISION's result contains the field that it decides on.";
     ApprovalCurrent "FV-NODE-APPROVAL.1" ApprovalStale Object "An APPROVAL rests on an approval of this run that is current.";
     VerificationCurrent "FV-NODE-VERIFICATION.1" EvidenceInvalid Object "A VERIFICATION rests on the current passing verification.";
@@ -120,9 +127,13 @@ guards! {
     ConsumerKnown "REL-7" BasisStale Object "The consumer is a node of the pinned graph, in its current activation.";
     ConsumerPending "FV-GRAPH.14" NodeNotReady Object "The consumer was neither skipped nor ended.";
     InputsUnique "REL-7" InputSetConflict Object "No input stands twice.";
-    InputAcknowledged "HD-04.2" DeliveryState Object "Every input is acknowledged, for this activation.";
+    InputAcknowledged "HD-04.2" DeliveryState Object "Every input is acknowledged, for this activation or for the first of a LOOP.";
     ActivationUnbound "HD-03.6" InputSetConflict Object "The activation is not bound to an input set yet.";
     InputsComplete "HD-04.4" NodeNotReady Object "Every input port has its hand-off; a missing one is never a skip.";
+    AnyCompleted "HD-04.6" InputIncompatible Object "What an ANY join takes is complete.";
+    AnyTakesOne "HD-04.6" InputSetConflict Object "An ANY join takes one input.";
+    JoinSettled "HD-04.8" JoinUnsettled Object "No candidate that an ANY join leaves out has work that was admitted, is under way or is unsettled.";
+    LosersExcludable "HD-04.7" JoinUnsettled Object "A candidate that is not done and received is left out only where the join's policy says so.";
     OperationNew "FV-GRAPH.15" IdentityConflict Object "Operation and attempt were never named before.";
     DraftPrepared "FV-GRAPH.14" StateInvalid Object "The node has a prepared attempt.";
     ControlNoEffect "HD-03.5" StateInvalid Object "A control node has neither operation nor admission.";
@@ -187,7 +198,7 @@ guards! {
     DispatchEpoch "FV-REC.2" StaleEpoch Object "The attempt was prepared under the current epoch.";
     DispatchBinding "FV-GRAPH.15" StateInvalid Object "Attempt, operation, node and activation belong together.";
     DispatchPrepared "FV-EFF.6" StateInvalid Object "The attempt is PREPARED.";
-    DispatchTask "FV-GRAPH.14" NodeNotReady Object "The node is a TASK.";
+    DispatchTask "FV-GRAPH.14" NodeNotReady Object "The node runs work: it is a TASK or a LOOP.";
     DispatchActive "FV-GRAPH.16" NodeNotReady Object "The node is admitted and not ended.";
     DispatchConsumes "HD-03.8" BasisStale Object "The activation's consumption stands.";
     DispatchMaterial "FV-APR.2" ApprovalStale Admission "What the host is about to run is the admitted action.";

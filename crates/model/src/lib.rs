@@ -27,3 +27,4 @@ pub mod transition;
 pub mod wire;
 
 mod admission;
+mod iteration;

@@ -11,6 +11,7 @@ use aiws::record::{Lifecycle, Node, NodeKind, OutcomeStatus};
 use serde::Serialize;
 
 use crate::decide::complete_run::{accepted, current};
+use crate::decide::join;
 use crate::event::Gate;
 use crate::graph;
 use crate::run::{NodeStatus, RunState};
@@ -96,7 +97,8 @@ fn is_open(state: &RunState, outer_gates: &[Gate]) -> bool {
     state.lifecycle == Lifecycle::Running && !held && outer_gates.is_empty()
 }
 
-/// A node whose producers are all done, where a skipped one is done for an optional input alone.
+/// A node whose producers are all done, where a skipped one is done for an optional input alone; an ANY join, once one
+/// of them is complete and leaving out the others abandons no work.
 fn is_ready(state: &RunState, node: &Node) -> bool {
     let status = |id: &NodeId| state.nodes.get(id).map(|own| own.status);
     let done = |input: &graph::Input<'_>| match status(input.producer) {
@@ -109,8 +111,16 @@ fn is_ready(state: &RunState, node: &Node) -> bool {
         ),
         _ => false,
     };
-    status(&node.id) == Some(NodeStatus::Pending)
-        && graph::inputs(&state.config, node).iter().all(done)
+    let Some(own) = state.nodes.get(&node.id) else {
+        return false;
+    };
+    if own.status != NodeStatus::Pending {
+        return false;
+    }
+    match state.graph.as_deref().filter(|_| graph::takes_any(node)) {
+        Some(graph) => join::is_ready(state, graph, node, own),
+        None => graph::inputs(&state.config, node).iter().all(done),
+    }
 }
 
 /// Whether completeRun would find everything done (FV-RUN.2, FV-RUN.3).

@@ -14,6 +14,7 @@ use aiws::record::{
 use serde::Serialize;
 
 use crate::decide::reconcile::is_uncertain;
+use crate::iteration::iterates;
 use crate::plan::{Aggregate, aggregate, ready_nodes};
 use crate::run::{NodeState, NodeStatus, RunState};
 
@@ -75,9 +76,12 @@ pub struct NodeReport {
     pub status: NodeStatus,
     /// Its current activation.
     pub activation_id: ActivationId,
+    /// The iteration of a LOOP, from 1; none of any other node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iteration: Option<u64>,
     /// The node whose choice skipped it.
     pub skipped_by: Option<NodeId>,
-    /// Its operations, each with its attempts.
+    /// Its operations, each with its attempts; of a LOOP those of all iterations.
     pub operations: Vec<OperationReport>,
     /// What its attempts spent, in units.
     pub spent: Dec,
@@ -187,7 +191,7 @@ fn nodes(state: &RunState) -> Vec<NodeReport> {
     let nodes = state.graph.iter().flat_map(|graph| &graph.nodes);
     let report = |node: &aiws::record::Node| {
         let own = state.nodes.get(&node.id)?;
-        let operations = operations(state, own);
+        let operations = operations(state, &node.id);
         let actual = operations
             .iter()
             .flat_map(|operation| &operation.attempts)
@@ -197,6 +201,7 @@ fn nodes(state: &RunState) -> Vec<NodeReport> {
             kind: kind(&node.kind),
             status: own.status,
             activation_id: own.activation_id.clone(),
+            iteration: iterates(node).then_some(own.iteration),
             skipped_by: own.skipped_by.clone(),
             spent: sum(actual),
             operations,
@@ -209,11 +214,11 @@ fn kind(kind: &NodeKind) -> &'static str {
     kind.name()
 }
 
-fn operations(state: &RunState, own: &NodeState) -> Vec<OperationReport> {
+fn operations(state: &RunState, node: &NodeId) -> Vec<OperationReport> {
     let mine = state
         .operations
         .values()
-        .filter(|operation| operation.activation_id.as_ref() == Some(&own.activation_id));
+        .filter(|operation| operation.node_id.as_ref() == Some(node));
     let attempt = |id: &AttemptId| {
         let attempt = state.attempts.get(id)?;
         Some(AttemptReport {

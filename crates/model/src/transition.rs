@@ -52,6 +52,13 @@ pub enum Transition {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         skipped_by: Option<NodeId>,
     },
+    /// An iteration of a LOOP ends; the node is PENDING again, in its next activation (T-27).
+    IterationEnded {
+        /// The node.
+        node_id: NodeId,
+        /// The iteration that ends, from 1.
+        iteration: U64,
+    },
     /// A logical operation exists, with its first attempt PREPARED and its amount reserved.
     OperationAdmitted {
         /// The operation.

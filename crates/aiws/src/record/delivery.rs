@@ -208,7 +208,7 @@ pub struct Join {
     /// The chosen deliveries: those of the inputs, in any order.
     #[serde(deserialize_with = "fields::unique")]
     pub selected: Vec<DeliveryId>,
-    /// Deliveries that this choice closes; none of them was chosen.
+    /// Deliveries to this activation that the choice closes; none of them was chosen.
     #[serde(deserialize_with = "fields::unique")]
     pub excluded: Vec<DeliveryId>,
     /// Received deliveries that were neither chosen nor closed.

@@ -209,12 +209,13 @@ pub fn config() -> Example {
     let text = r#"{"optionalInputs":[{"nodeId":"join","inputPort":"look"}],
         "mappings":[{"nodeId":"join","inputPort":"look","fromNodeId":"look","accepts":["COMPLETED","SKIPPED"],
             "schema":{"type":"object"}}],
+        "joinPolicy":[{"nodeId":"first","excludeLosers":true}],
         "requiredSkip":[{"nodeId":"join","action":"PROPAGATE"}],"restartPolicy":"AUTO","leaseMs":"30000",
         "defaultStop":"DRAIN","maxRecipients":"64",
         "scopeBindings":[{"ref":{"id":"r","revision":"1"},"kind":"RUN","resolverRevision":"1"}]}"#;
     Example {
         open: &["/mappings/0/schema"],
-        optional: &["/mappings/0/schema"],
+        optional: &["/mappings/0/schema", "/joinPolicy"],
         ..example::<HandoffConfig>("config", text.to_owned())
     }
 }

@@ -50,15 +50,18 @@ pub fn answer(reader: &Reader, named: Option<&str>, view: View) -> Result<Answer
     }))
 }
 
-/// Which node a delivery is for, from the boundary that made it.
+/// Which node a delivery is for, from the event that made it.
 type Recipients = BTreeMap<DeliveryId, NodeId>;
 
 fn remember(recipients: &mut Recipients, sealed: &Sealed) {
-    if let Body::CommitBoundary(body) = &sealed.event.command {
-        let manifests = std::iter::once(&body.manifest).chain(&body.skipped);
-        let all = manifests.flat_map(|manifest| &manifest.recipients);
-        recipients.extend(all.map(|to| (to.delivery_id.clone(), to.node_id.clone())));
-    }
+    let (own, skipped) = match &sealed.event.command {
+        Body::CommitBoundary(body) => (Some(&body.manifest), &body.skipped),
+        Body::AdmitConsumer(body) => (None, &body.skipped),
+        _ => return,
+    };
+    let all = own.into_iter().chain(skipped);
+    let all = all.flat_map(|manifest| &manifest.recipients);
+    recipients.extend(all.map(|to| (to.delivery_id.clone(), to.node_id.clone())));
 }
 
 fn line(sequence: u64, sealed: &Sealed, recipients: &Recipients) -> String {

@@ -169,7 +169,10 @@ fn bodies(old: &RunState) -> Vec<(&'static str, Body)> {
             claim_token: token,
             generation,
         }),
-        Body::AdmitConsumer(praxis_model::command::AdmitConsumer { consumption }),
+        Body::AdmitConsumer(praxis_model::command::AdmitConsumer {
+            consumption,
+            skipped: Vec::new(),
+        }),
         Body::PlaceHold(PlaceHold { hold: hold("h") }),
         Body::ResolveHold(ResolveHold {
             hold_id: id("h"),

@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 
 use aiws::canonical::{digest_of, from_value, to_value};
 use aiws::decimal::{Dec, U64};
-use aiws::id::Id;
+use aiws::id::{Id, RunId};
 use aiws::object;
 use aiws::record::{
     ActorKind, Attempt, AttemptStatus, Blocker, Hold, HoldMember, HoldReason, HoldScope,
-    HoldScopeKind, HoldState, NodeSet, StopDisposition,
+    HoldScopeKind, HoldState, NodeSet, Ref, StopDisposition,
 };
 
 use super::pipeline::members;
@@ -99,6 +99,25 @@ pub(super) fn scope(state: &RunState, scope: &HoldScope) -> Result<(), Rejection
         scope.resolver_revision == trusted,
         found,
     )
+}
+
+/// The scope of a run, under the resolver that the run trusts.
+pub(crate) fn run_scope(state: &RunState, run: &RunId) -> HoldScope {
+    let mut bindings = state.config.scope_bindings.iter();
+    let bound = bindings.find(|binding| {
+        binding.kind == HoldScopeKind::Run && binding.scope_ref.id.as_str() == run.as_str()
+    });
+    let plain = Ref {
+        id: run.as_id(),
+        revision: Dec::from_u64(1),
+    };
+    HoldScope {
+        kind: HoldScopeKind::Run,
+        scope_ref: bound.map_or(plain, |bound| bound.scope_ref.clone()),
+        resolver_revision: bound.map_or(Dec::from_u64(RUN_RESOLVER_REVISION), |bound| {
+            bound.resolver_revision
+        }),
+    }
 }
 
 /// Stage 8 of placeHold.

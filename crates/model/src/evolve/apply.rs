@@ -7,6 +7,8 @@ use std::sync::Arc;
 use super::{IllegalEvent, free, handoffs, known, same, work};
 use crate::command::Body;
 use crate::event::Event;
+use crate::graph::node;
+use crate::iteration::{is_last, iterates};
 use crate::run::{NodeState, NodeStatus, RunState};
 use crate::stream::activation;
 use crate::transition::Transition as T;
@@ -28,6 +30,9 @@ pub(super) fn transition(
             to,
             skipped_by,
         } => node_moved(state, node_id, *from, *to, skipped_by.as_ref()),
+        T::IterationEnded { node_id, iteration } => {
+            iteration_ended(state, node_id, iteration.get())
+        }
         T::OperationAdmitted { operation, attempt } => {
             work::operation_admitted(state, operation, attempt)
         }
@@ -142,6 +147,28 @@ fn node_moved(
         ..own.clone()
     };
     state.nodes.insert_mut(id.clone(), moved);
+    Ok(())
+}
+
+fn iteration_ended(state: &mut RunState, id: &NodeId, iteration: u64) -> Result<(), IllegalEvent> {
+    let own = known("the node", id, state.nodes.get(id))?;
+    same(
+        "the node that ends an iteration",
+        NodeStatus::Active,
+        own.status,
+    )?;
+    same("the iteration that ends", own.iteration, iteration)?;
+    let node = state.graph.as_deref().and_then(|graph| node(graph, id));
+    let goes_on = node.is_some_and(|node| iterates(node) && !is_last(node, own));
+    same("whether the node has another iteration", true, goes_on)?;
+    let next = known("the iteration after", iteration, iteration.checked_add(1))?;
+    let again = NodeState {
+        status: NodeStatus::Pending,
+        activation_id: activation(&state.stream, id, next),
+        iteration: next,
+        ..own.clone()
+    };
+    state.nodes.insert_mut(id.clone(), again);
     Ok(())
 }
 

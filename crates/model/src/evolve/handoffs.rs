@@ -16,12 +16,19 @@ use crate::command::Body;
 use crate::event::Event;
 use crate::run::{Committed, DeliveryState, RunState};
 
-/// Every manifest of a boundary has the stream's position before this event as its basis.
+/// The manifests that an event's command brings: its own, where it has one, and the generated ones.
+fn manifests(event: &Event) -> (Option<&Manifest>, &[Manifest]) {
+    match &event.command {
+        Body::CommitBoundary(body) => (Some(&body.manifest), &body.skipped),
+        Body::AdmitConsumer(body) => (None, &body.skipped),
+        _ => (None, &[]),
+    }
+}
+
+/// Every manifest of an event has the stream's position before it as its basis.
 pub(super) fn bases(state: &RunState, event: &Event) -> Result<(), IllegalEvent> {
-    let Body::CommitBoundary(body) = &event.command else {
-        return Ok(());
-    };
-    for manifest in std::iter::once(&body.manifest).chain(&body.skipped) {
+    let (own, skipped) = manifests(event);
+    for manifest in own.into_iter().chain(skipped) {
         let revision = manifest.basis.revision.to_u64();
         if revision != Some(state.head.revision.get())
             || manifest.basis.event_hash != state.head.hash
@@ -44,19 +51,13 @@ pub(super) fn manifest_committed(
     handoff: &HandoffRef,
     skipped: Option<U64>,
 ) -> Result<(), IllegalEvent> {
-    let Body::CommitBoundary(body) = &event.command else {
-        return Err(IllegalEvent::content(
-            "the command",
-            "commitBoundary",
-            event.kind.name(),
-        ));
-    };
+    let (own, generated) = manifests(event);
     let manifest: &Manifest = match skipped {
-        None => &body.manifest,
+        None => known("the manifest of the command", event.kind.name(), own)?,
         Some(index) => {
             let at = usize::try_from(index.get())
                 .ok()
-                .and_then(|at| body.skipped.get(at));
+                .and_then(|at| generated.get(at));
             known("the generated manifest", index, at)?
         }
     };

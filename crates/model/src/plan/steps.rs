@@ -14,9 +14,11 @@ use super::waits::{is_in_flight, waits};
 use super::{is_complete, is_open, is_ready};
 use crate::admission::{is_in_force, needs_approval, serves};
 use crate::decide::complete_run::{accepted, current};
+use crate::decide::join;
 use crate::decide::reconcile::is_uncertain;
 use crate::event::Gate;
 use crate::graph;
+use crate::iteration;
 use crate::run::{DeliveryState, NodeState, NodeStatus, RunState};
 
 /// One thing that could be done.
@@ -165,12 +167,14 @@ fn concluded(state: &RunState, now_ms: u64) -> impl Iterator<Item = Step> {
 
 fn evident(state: &RunState, node: &Node, own: &NodeState, now_ms: u64) -> bool {
     match node.kind {
-        NodeKind::Task(_) => operations(state, own).any(|operation| match operation.status {
-            OperationStatus::ConfirmedApplied => true,
-            OperationStatus::ConfirmedNotApplied => !has_attempts_left(state, operation),
-            OperationStatus::Open => false,
-        }),
-        NodeKind::Decision(_) | NodeKind::Join(_) | NodeKind::End => true,
+        NodeKind::Task(_) | NodeKind::Loop(_) => {
+            operations(state, own).any(|operation| match operation.status {
+                OperationStatus::ConfirmedApplied => true,
+                OperationStatus::ConfirmedNotApplied => !has_attempts_left(state, operation),
+                OperationStatus::Open => false,
+            })
+        }
+        NodeKind::Decision(_) | NodeKind::Fork | NodeKind::Join(_) | NodeKind::End => true,
         NodeKind::Approval => state
             .approvals
             .values()
@@ -292,8 +296,12 @@ fn is_receivable(state: &RunState, delivery: &DeliveryState, now_ms: u64) -> boo
     free && waits && accepted
 }
 
-/// Whether every port has its receipt.
+/// Whether every port has its receipt, or an ANY join one that it may take.
 fn is_received(state: &RunState, node: &Node, own: &NodeState) -> bool {
+    if let Some(graph) = state.graph.as_deref().filter(|_| graph::takes_any(node)) {
+        return join::is_received(state, graph, node, own);
+    }
+    let activation = iteration::received_as(state, node, own);
     graph::inputs(&state.config, node).iter().all(|input| {
         state
             .deliveries
@@ -301,7 +309,7 @@ fn is_received(state: &RunState, node: &Node, own: &NodeState) -> bool {
             .map(|delivery| &delivery.record)
             .any(|record| {
                 record.state == State::Acknowledged
-                    && record.recipient.activation_id == own.activation_id
+                    && record.recipient.activation_id == activation
                     && record.recipient.input_port == input.port
             })
     })

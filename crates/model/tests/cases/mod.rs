@@ -6,7 +6,11 @@ mod boundary;
 mod claims;
 mod common;
 mod evidence;
+mod fork;
 mod graph;
+mod join_any;
+mod join_skips;
+mod loops;
 mod pipeline;
 mod skips;
 
@@ -54,7 +58,11 @@ pub fn all() -> &'static [Case] {
             boundary::cases(),
             claims::cases(),
             evidence::cases(),
+            fork::cases(),
             graph::cases(),
+            join_any::cases(),
+            join_skips::cases(),
+            loops::cases(),
             pipeline::cases(),
             skips::cases(),
         ];

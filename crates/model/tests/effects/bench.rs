@@ -106,6 +106,7 @@ pub fn config() -> HandoffConfig {
     HandoffConfig {
         optional_inputs: Vec::new(),
         mappings: Vec::new(),
+        join_policy: Vec::new(),
         required_skip: Vec::new(),
         restart_policy: RestartPolicy::Auto,
         lease_ms: DecPlus::new(dec(10_000)).expect("positive"),

@@ -9,6 +9,7 @@
 
 mod driver;
 mod forms;
+mod kinds;
 mod lives;
 mod plan;
 mod replay;

@@ -11,16 +11,19 @@ use praxis_model::command::{
     PlaceHold, RecoverOwnership, ResolveHold,
 };
 use praxis_model::plan::{plan, waits};
+use praxis_model::run::NodeStatus;
 use proptest::prelude::*;
 
-use crate::driver::{answer, coding_world, take};
+use crate::driver::{answer, coding_world, racing_world, take};
 use crate::world::*;
 
 /// One random thing: which, about what, and how.
 type Roll = (u8, u8, u8);
 
 const ACTORS: [&str; 5] = [ENGINE, HUMAN, AGENT, "agent:w2", "rule:r1"];
-const NODES: [&str; 6] = ["plan", "ok", "impl", "chk0", "d0", "ghost"];
+const NODES: [&str; 11] = [
+    "plan", "ok", "impl", "chk0", "d0", "ghost", "s", "l", "x0", "x", "j",
+];
 const STATUSES: [OutcomeStatus; 5] = [
     OutcomeStatus::Completed,
     OutcomeStatus::Blocked,
@@ -219,13 +222,41 @@ fn check(before: &Before, after: &World, step: &Step) {
         );
     }
     assert!(after.state().epoch >= before.epoch, "the epoch fell");
+    kinds(before, after.state());
     if before.lifecycle.is_terminal() {
         assert_eq!(after.state().lifecycle, before.lifecycle, "the dead walked");
-        assert_eq!(
-            after.state().operations,
-            before.operations,
-            "work after the end"
-        );
+        // Late truth moves what is known of an operation (HS-06.5); it makes no operation and no attempt.
+        let tried = |state: &praxis_model::run::RunState| -> Vec<_> {
+            let all = state.operations.iter();
+            all.map(|(id, operation)| (id.clone(), operation.attempts.clone()))
+                .collect()
+        };
+        assert_eq!(tried(after.state()), tried(before), "work after the end");
+    }
+}
+
+/// What holds of LOOP and JOIN ANY: iterations only rise, and to their bound alone; what was begun is never skipped, an
+/// ANY join consumes one input, and no activation has two outcomes.
+fn kinds(before: &praxis_model::run::RunState, after: &praxis_model::run::RunState) {
+    for (id, own) in &after.nodes {
+        let old = before.nodes.get(id).expect("nodes stay");
+        let step = own.iteration - old.iteration;
+        assert!(step <= 1 && own.iteration <= 2, "{id} goes on for ever");
+        assert_eq!(step == 1, own.activation_id != old.activation_id, "{id}");
+        if own.status == NodeStatus::Skipped && old.status != NodeStatus::Skipped {
+            assert_eq!((old.status, old.iteration), (NodeStatus::Pending, 1));
+            assert!(!after.consumptions.contains_key(&own.activation_id));
+        }
+    }
+    for consumption in after.consumptions.values() {
+        let any = consumption.join.mode == aiws::record::JoinMode::Any;
+        assert!(!any || consumption.inputs.len() == 1, "a set of many");
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    let manifests = after.manifests.values().map(|one| &one.manifest);
+    for manifest in manifests.filter(|one| one.outcome.status == OutcomeStatus::Completed) {
+        let activation = &manifest.producer.activation_id;
+        assert!(seen.insert(activation), "{activation} counts twice");
     }
 }
 
@@ -236,15 +267,34 @@ proptest! {
     /// not: no panic, a refusal changes nothing, what is decided folds, positions have no gap, nothing final moves.
     #[test]
     fn random_histories_hold(rolls in prop::collection::vec(any::<Roll>(), 1..120)) {
-        let mut world = coding_world();
-        for roll in rolls {
-            let before = Before { run: world.run.clone(), account: world.account.clone(), events: world.events.len() };
-            let step = step(&mut world, roll);
-            check(&before, &world, &step);
-        }
-        let open = |delivery: &&praxis_model::run::DeliveryState| delivery.record.state == DeliveryState::Claimed;
-        for delivery in world.state().deliveries.values().filter(open) {
-            prop_assert!(delivery.record.claim.is_some(), "a claimed delivery has its claim");
-        }
+        history(coding_world(), rolls)
+    }
+
+    /// Proves HF-02.12, FV-NODE-LOOP.2, FV-NODE-JOIN.2, HD-04.6: as before, over a FORK, a LOOP and a JOIN ANY.
+    #[test]
+    fn random_races_hold(rolls in prop::collection::vec(any::<Roll>(), 1..120)) {
+        history(racing_world(), rolls)
+    }
+}
+
+/// Does all that was rolled.
+fn history(mut world: World, rolls: Vec<Roll>) {
+    for roll in rolls {
+        let before = Before {
+            run: world.run.clone(),
+            account: world.account.clone(),
+            events: world.events.len(),
+        };
+        let step = step(&mut world, roll);
+        check(&before, &world, &step);
+    }
+    let open = |delivery: &&praxis_model::run::DeliveryState| {
+        delivery.record.state == DeliveryState::Claimed
+    };
+    for delivery in world.state().deliveries.values().filter(open) {
+        assert!(
+            delivery.record.claim.is_some(),
+            "a claimed delivery has its claim"
+        );
     }
 }

@@ -92,6 +92,27 @@ impl World {
         all.remove(0)
     }
 
+    /// The delivery of one node to another.
+    pub fn between(&self, producer: &str, consumer: &str) -> DeliveryId {
+        let from = |record: &aiws::record::Delivery| {
+            let committed = self.state().manifests.get(&record.handoff.handoff_id);
+            committed
+                .is_some_and(|committed| committed.manifest.producer.node_id.as_str() == producer)
+        };
+        let all = self.state().deliveries.values();
+        let mut mine = all
+            .map(|delivery| &delivery.record)
+            .filter(|record| record.recipient.node_id.as_str() == consumer && from(record));
+        mine.next().expect("a delivery").delivery_id.clone()
+    }
+
+    /// Claims and acknowledges the delivery of one node to another.
+    pub fn take(&mut self, producer: &str, consumer: &str) -> Step {
+        let delivery = self.between(producer, consumer);
+        self.claim(AGENT, &delivery)?;
+        self.ack(AGENT, &delivery)
+    }
+
     /// Claims a delivery; the token is the next number.
     pub fn claim(&mut self, actor: &str, delivery: &DeliveryId) -> Step {
         self.token += 1;
@@ -222,6 +243,32 @@ impl World {
         self.admit(node)?;
         self.dispatch(node)?;
         self.settle(&format!("at-{node}-1"), SettledOutcome::ConfirmedApplied, 3)
+    }
+
+    /// Admits the iteration of this number of a LOOP: operation `op-NODE.NUMBER`, attempt `at-NODE.NUMBER-1`.
+    pub fn admit_iteration(&mut self, node: &str, number: u64) -> Step {
+        let name = format!("{node}.{number}");
+        self.prepare(proposal(&name));
+        let intent = AdmitIntent {
+            node_id: id(node),
+            admission_ref: Some(reference(&name)),
+        };
+        self.intend(ENGINE, &Intent::Admit(intent))
+    }
+
+    /// Receives, admits, dispatches and settles an iteration as applied for 3.
+    pub fn apply_iteration(&mut self, node: &str, number: u64) -> Step {
+        self.receive(node)?;
+        self.admit_iteration(node, number)?;
+        self.dispatch(node)?;
+        let attempt = format!("at-{node}.{number}-1");
+        self.settle(&attempt, SettledOutcome::ConfirmedApplied, 3)
+    }
+
+    /// A whole iteration, which says whether the LOOP is done.
+    pub fn iterate(&mut self, node: &str, number: u64, done: bool) -> Step {
+        self.apply_iteration(node, number)?;
+        self.complete(node, object! { "done": done })
     }
 
     /// A whole task: received, admitted, dispatched, applied, completed.
