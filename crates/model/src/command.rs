@@ -286,6 +286,20 @@ commands! {
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "aiws::record::fields::optional")]
         rule: Option<Ref>,
     }
+    /// Says that a hand-off no longer counts: what hangs on it becomes invalid and the run is held (HD-05.1).
+    InvalidateHandoff = "invalidateHandoff" {
+        /// The exact manifest.
+        handoff: HandoffRef,
+        /// Why.
+        #[serde(deserialize_with = "aiws::record::fields::some_text")]
+        reason: String,
+        /// What shows it; never empty.
+        #[serde(deserialize_with = "aiws::record::fields::some_unique")]
+        evidence: Vec<EvidenceId>,
+        /// Name and owner of the hold that it opens; derived where absent. An ended run opens none.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "aiws::record::fields::optional")]
+        hold: Option<HoldName>,
+    }
     /// Takes over a run's ownership.
     RecoverOwnership = "recoverOwnership" {
         /// The epoch that ends.
@@ -349,6 +363,16 @@ pub struct HoldProposal {
         deserialize_with = "aiws::record::fields::unique"
     )]
     pub stop_disposition: Vec<aiws::record::StopDisposition>,
+}
+
+/// What a caller may say of a hold that a command opens of itself; the rest is derived.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HoldName {
+    /// The new hold.
+    pub hold_id: HoldId,
+    /// Who owns it.
+    pub owner: Id,
 }
 
 /// A command addressed to its stream, with what the caller expects of it.

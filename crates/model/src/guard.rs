@@ -219,6 +219,12 @@ guards! {
     FinishCanceling "FV-RUN.5" StateInvalid Object "A cancellation is pending.";
     FinishResolved "HS-06.6" EffectUnresolved Object "No attempt is in flight or uncertain.";
 
+    // invalidateHandoff.
+    Invalidator "HC-IV.1" AuthorizationDenied Authority "A hand-off is invalidated by an operator, a rule or the runtime.";
+    InvalidKnown "HC-IV.1" DeliveryState Object "The hand-off is a manifest of this run, to the digest.";
+    InvalidOnce "HD-01.T6" DeliveryState Object "The hand-off was not invalidated before.";
+    InvalidShape "HC-IV.1" SchemaInvalid Object "A reason is said and evidence is named; the record, with all that hangs on the hand-off, has its shape.";
+
     // placeHold, resolveHold, recoverOwnership.
     HoldPlacer "HC-PH.1" AuthorizationDenied Authority "A hold is placed by an operator, a rule or the runtime.";
     HoldResolver "HS-01.6" ScopeUnsupported Authority "The scope's resolver revision is the trusted one.";

@@ -5,11 +5,13 @@
 
 use aiws::decimal::{Dec, U64};
 use aiws::id::{
-    ApprovalId, AttemptId, DeliveryId, EvidenceId, GrantId, HoldId, NodeId, OperationId, RunId,
+    ActivationId, ApprovalId, AssessmentId, AttemptId, DeliveryId, EvidenceId, GrantId, HoldId,
+    NodeId, OperationId, RunId,
 };
 use aiws::record::{
     Ack, Approval, Assessment, Attempt, AttemptStatus, Cause, Claim, ClaimEnd, Consumption,
-    Delivery, DeliveryState, HandoffRef, Hold, HoldResolution, HoldState, Lifecycle, Operation,
+    ConsumptionState, Delivery, DeliveryState, HandoffRef, Hold, HoldResolution, HoldState,
+    Invalidation, Lifecycle, Operation,
 };
 use serde::{Deserialize, Serialize};
 
@@ -99,6 +101,15 @@ pub enum Transition {
         /// The record.
         consumption: Consumption,
     },
+    /// A consumption moves.
+    ConsumptionMoved {
+        /// The activation that it is bound to.
+        activation_id: ActivationId,
+        /// From.
+        from: ConsumptionState,
+        /// To.
+        to: ConsumptionState,
+    },
     /// A manifest of the command is committed: the main one (`skipped` null) or a generated one by its index.
     ManifestCommitted {
         /// Id and digest.
@@ -130,6 +141,16 @@ pub enum Transition {
     AssessmentRecorded {
         /// The record.
         assessment: Assessment,
+    },
+    /// An assessment no longer counts, for the reason and the evidence of the command.
+    AssessmentInvalidated {
+        /// The assessment.
+        assessment_id: AssessmentId,
+    },
+    /// A hand-off no longer counts. Comes after the moves of everything that the record lists.
+    HandoffInvalidated {
+        /// The record.
+        invalidation: Invalidation,
     },
     /// A hold is OPEN.
     HoldOpened {

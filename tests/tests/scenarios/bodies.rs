@@ -377,6 +377,19 @@ pub fn resolve(id: &str, decision: &str, evidence: &[&str]) -> Json {
     })
 }
 
+/// invalidateHandoff of what a node handed over.
+pub fn invalidate(state: &RunState, node: &str) -> Json {
+    let mut all = state.manifests.values();
+    let committed = all.find(|committed| committed.manifest.producer.node_id.as_str() == node);
+    let committed = committed.expect("a manifest");
+    let handoff = json!({
+        "handoffId": committed.manifest.handoff_id.as_str(), "digest": committed.digest.to_string(),
+    });
+    json!({
+        "type": "invalidateHandoff", "handoff": handoff, "reason": "it is wrong", "evidence": ["evidence"],
+    })
+}
+
 /// recoverOwnership from an epoch.
 pub fn recover(expected_epoch: u64, decision: Option<&str>) -> Json {
     json!({

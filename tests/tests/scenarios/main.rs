@@ -14,6 +14,7 @@ mod choices;
 mod crash;
 mod field;
 mod host;
+mod invalidation;
 mod long;
 mod oracle;
 mod owners;

@@ -9,6 +9,7 @@ mod delivery;
 pub mod fields;
 mod graph;
 mod hold;
+mod invalidation;
 mod manifest;
 mod work;
 
@@ -18,6 +19,7 @@ pub use contract::*;
 pub use delivery::*;
 pub use graph::*;
 pub use hold::*;
+pub use invalidation::*;
 pub use manifest::*;
 pub use work::*;
 

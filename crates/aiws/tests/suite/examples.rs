@@ -205,6 +205,19 @@ pub fn hold() -> Example {
     }
 }
 
+fn invalidation() -> Example {
+    let text = format!(
+        r#"{{"invalidationId":"i","handoff":{{"handoffId":"h1","digest":"{}"}},"reason":"wrong","evidence":["e"],
+        "actorId":"ann","affectedDeliveries":["d1"],"affectedConsumptions":["a2"],"affectedAssessments":["v"],
+        "holdId":"x","atMs":"9","revision":"4"}}"#,
+        sha('a')
+    );
+    Example {
+        nullable: &["/holdId"],
+        ..example::<Invalidation>("invalidation", text)
+    }
+}
+
 pub fn config() -> Example {
     let text = r#"{"optionalInputs":[{"nodeId":"join","inputPort":"look"}],
         "mappings":[{"nodeId":"join","inputPort":"look","fromNodeId":"look","accepts":["COMPLETED","SKIPPED"],
@@ -278,6 +291,7 @@ pub fn all() -> Vec<Example> {
         claimed(),
         consumption(),
         hold(),
+        invalidation(),
         config(),
     ];
     examples.extend(work());

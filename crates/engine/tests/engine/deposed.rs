@@ -178,6 +178,12 @@ fn bodies(old: &RunState) -> Vec<(&'static str, Body)> {
             evidence: Vec::new(),
             rule: None,
         }),
+        Body::InvalidateHandoff(praxis_model::command::InvalidateHandoff {
+            handoff: delivery.handoff,
+            reason: "r".to_owned(),
+            evidence: vec![id("seen")],
+            hold: None,
+        }),
         Body::RecoverOwnership(praxis_model::command::RecoverOwnership {
             expected_epoch: dec(1),
             reason: "r".to_owned(),

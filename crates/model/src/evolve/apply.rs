@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{IllegalEvent, free, handoffs, known, same, work};
+use super::{IllegalEvent, free, handoffs, invalidations, known, same, work};
 use crate::command::Body;
 use crate::event::Event;
 use crate::run::{NodeState, NodeStatus, RunState};
@@ -45,9 +45,20 @@ pub(super) fn transition(
             operation_id,
         } => work::approval_bound(state, approval_id, operation_id),
         T::ApprovalRevoked { approval_id } => work::approval_revoked(state, event, approval_id),
-        T::AssessmentRecorded { assessment } => work::assessment_recorded(state, assessment),
+        T::AssessmentRecorded { assessment } => work::assessment_recorded(state, event, assessment),
+        T::AssessmentInvalidated { assessment_id } => {
+            invalidations::assessment_invalidated(state, event, assessment_id)
+        }
         T::ConsumptionRecorded { consumption } => {
             handoffs::consumption_recorded(state, consumption)
+        }
+        T::ConsumptionMoved {
+            activation_id,
+            from,
+            to,
+        } => invalidations::consumption_moved(state, activation_id, *from, *to),
+        T::HandoffInvalidated { invalidation } => {
+            invalidations::handoff_invalidated(state, event, invalidation)
         }
         T::ManifestCommitted { handoff, skipped } => {
             handoffs::manifest_committed(state, event, handoff, *skipped)

@@ -166,6 +166,8 @@ impl RunState {
             attempts: Map::default(),
             approvals: Map::default(),
             approval_lives: Map::default(),
+            assessed: Map::default(),
+            invalidations: Map::default(),
             verifications: Vec::new(),
             acceptances: Vec::new(),
             accepted_on: None,

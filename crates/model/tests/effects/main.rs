@@ -5,9 +5,11 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
+mod assessments;
 mod bench;
 mod cases_admission;
 mod cases_holds;
+mod cases_invalidation;
 mod cases_mission;
 mod cases_retry;
 mod cases_settlement;
@@ -15,6 +17,7 @@ mod endings;
 mod flows;
 mod holds;
 mod identities;
+mod invalidation;
 mod recovery;
 mod refusals;
 mod steps;

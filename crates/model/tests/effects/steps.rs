@@ -192,6 +192,15 @@ pub fn resolve_body(name: &str, decision: HoldDecision, evidence: &[&str]) -> Bo
     })
 }
 
+pub fn invalidate_body(handoff: HandoffRef) -> Body {
+    Body::InvalidateHandoff(InvalidateHandoff {
+        handoff,
+        reason: "the plan is wrong".to_owned(),
+        evidence: ids(&["review"]),
+        hold: None,
+    })
+}
+
 fn ids(names: &[&str]) -> Vec<EvidenceId> {
     names.iter().map(|name| id(name)).collect()
 }
@@ -250,6 +259,12 @@ impl Bench {
 
     /// Approves the edit of `a`, and takes the node `gate` through its boundary up to the receipt at `work`.
     pub fn open_gate(&mut self) {
+        self.pass_gate();
+        self.receive();
+    }
+
+    /// Approves the edit of `a`, and takes the node `gate` through its boundary.
+    pub fn pass_gate(&mut self) {
         self.act(
             approve_body("yes", ApprovalDecision::Approved, 500_000),
             Who::Human,
@@ -265,7 +280,6 @@ impl Bench {
         let boundary = gate_done();
         let facts = self.with_material(self.facts(Who::System));
         self.intend(&Intent::Boundary(boundary), &facts);
-        self.receive();
     }
 
     /// Claims and acknowledges every pending delivery.
@@ -360,6 +374,31 @@ impl Bench {
 
     pub fn canceling(mut self) -> Self {
         self.act(cancel_body(), Who::Human);
+        self
+    }
+
+    /// The hand-off of a node's boundary.
+    pub fn handoff(&self, node: &str) -> HandoffRef {
+        let mut all = self.run.manifests.values();
+        let committed = all
+            .find(|committed| committed.manifest.producer.node_id.as_str() == node)
+            .expect("a manifest");
+        HandoffRef {
+            handoff_id: committed.manifest.handoff_id.clone(),
+            digest: committed.digest,
+        }
+    }
+
+    /// What `gate` handed over is invalidated by a human.
+    pub fn invalidated(mut self) -> Self {
+        self.act(invalidate_body(self.handoff("gate")), Who::Human);
+        self
+    }
+
+    /// Opens every gate again behind the back of the ledger. No command does this; with it a test sees what holds a
+    /// run beside its hold.
+    pub fn unheld(mut self) -> Self {
+        self.run.holds = Default::default();
         self
     }
 

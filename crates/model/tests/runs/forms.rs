@@ -190,12 +190,13 @@ fn numbers(value: &Value, place: String) -> Vec<String> {
     }
 }
 
-/// Proves HS-03.5, HF-01.1: a proposed hold allows something, says nothing twice, and what is optional is absent and
+/// Proves HS-03.5, HF-01.1, HC-IV.1: a proposed hold allows something, says nothing twice, and what is optional is absent and
 /// never `null`; what is nullable is there.
 #[test]
 fn lists_and_nulls_of_commands() {
     let (place, commit) = (CommandType::PlaceHold, CommandType::CommitBoundary);
     let recover = CommandType::RecoverOwnership;
+    let invalidate = CommandType::InvalidateHandoff;
     let blocker = r#"{"kind":"OPERATOR","subjectId":"x","evidence":[]}"#;
     let stop = r#"{"operationId":"o","attemptId":"t","action":"DRAIN"}"#;
     let twice = |text: &str| format!("[{text},{text}]");
@@ -222,6 +223,11 @@ fn lists_and_nulls_of_commands() {
         ),
         (CommandType::ResolveHold, "/rule", "null".to_owned(), ""),
         (recover, "/reason", r#""""#.to_owned(), ""),
+        (invalidate, "/reason", r#""""#.to_owned(), ""),
+        (invalidate, "/evidence", "[]".to_owned(), ""),
+        (invalidate, "/evidence", r#"["e","e"]"#.to_owned(), "/1"),
+        (invalidate, "/hold", "null".to_owned(), ""),
+        (invalidate, "/hold/scope", "{}".to_owned(), ""),
     ] {
         let member = format!("/command/body{member}");
         let error = parse(&changed(kind, &member, &text)).expect_err(&member);
@@ -238,6 +244,7 @@ fn lists_and_nulls_of_commands() {
         (commit, "/skipped"),
         (CommandType::ClaimDelivery, "/leaseMs"),
         (CommandType::ResolveHold, "/rule"),
+        (invalidate, "/hold"),
     ] {
         let pointer = format!("/command/body{member}");
         parse(&with(&one(kind), &pointer, None)).expect("optional");

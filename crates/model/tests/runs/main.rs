@@ -9,6 +9,7 @@
 
 mod driver;
 mod forms;
+mod invalidations;
 mod lives;
 mod plan;
 mod replay;

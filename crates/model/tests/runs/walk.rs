@@ -3,12 +3,12 @@
 use aiws::decimal::{Dec, DecPlus};
 use aiws::id::DeliveryId;
 use aiws::record::{
-    AcceptanceVerdict, DeliveryState, HoldDecision, HoldReason, OutcomeStatus, SettledOutcome,
-    VerificationVerdict,
+    AcceptanceVerdict, ConsumptionState, DeliveryState, HandoffRef, HoldDecision, HoldReason,
+    OutcomeStatus, SettledOutcome, VerificationVerdict,
 };
 use praxis_model::command::{
-    AcknowledgeDelivery, Body, BoundaryIntent, CancelRun, ClaimDelivery, FinishCancelRun, Intent,
-    PlaceHold, RecoverOwnership, ResolveHold,
+    AcknowledgeDelivery, Body, BoundaryIntent, CancelRun, ClaimDelivery, FinishCancelRun, HoldName,
+    Intent, InvalidateHandoff, PlaceHold, RecoverOwnership, ResolveHold,
 };
 use praxis_model::plan::{plan, waits};
 use proptest::prelude::*;
@@ -42,13 +42,34 @@ fn delivery(world: &World, at: u8) -> DeliveryId {
     }
 }
 
+/// The invalidation of a committed hand-off, of one with another digest, or of none.
+fn invalidation(world: &World, about: u8, how: u8) -> Body {
+    let all: Vec<_> = world.state().manifests.values().collect();
+    let known = all.get(usize::from(about) % all.len().max(1));
+    let digest = known.map(|committed| committed.digest);
+    let handoff = HandoffRef {
+        handoff_id: known.map_or(id("ghost"), |it| it.manifest.handoff_id.clone()),
+        digest: digest.filter(|_| how.is_multiple_of(4)).unwrap_or(token(0)),
+    };
+    let hold = how.is_multiple_of(3).then(|| HoldName {
+        hold_id: id(&format!("h{}", about % 3)),
+        owner: id("human:op"),
+    });
+    Body::InvalidateHandoff(InvalidateHandoff {
+        handoff,
+        reason: "because".to_owned(),
+        evidence: vec![id("review")],
+        hold,
+    })
+}
+
 /// Does one thing, sensible or not.
 fn step(world: &mut World, (what, about, how): Roll) -> Step {
     let actor = pick(&ACTORS, how);
     let node = pick(&NODES, about);
     let number = DecPlus::new(dec(u64::from(how % 4) + 1)).expect("positive");
     let (run_id, reason) = (run_id(), "because".to_owned());
-    match what % 20 {
+    match what % 21 {
         // Half of the time the run goes on, so that a walk gets somewhere.
         0..=6 => planned(world, how),
         7 => {
@@ -140,6 +161,8 @@ fn step(world: &mut World, (what, about, how): Roll) -> Step {
             1 => world.accept(&format!("c{about}"), AcceptanceVerdict::Accepted),
             _ => world.approve(&format!("p{about}"), &action_of(node)),
         },
+        // Mostly of what is no hand-off, or from an agent: an invalidation ends the walk's progress, too.
+        19 => world.send(actor, invalidation(world, about, how)),
         18 if how % 8 == 0 => world.send(
             actor,
             Body::CancelRun(CancelRun {
@@ -213,12 +236,16 @@ fn check(before: &Before, after: &World, step: &Step) {
             .expect("deliveries stay")
             .record;
         assert!(now.generation >= old.record.generation, "a generation fell");
+        // An invalidation reaches a receipt, too; nothing leads out of the other final states.
+        let reached = old.record.state == DeliveryState::Acknowledged
+            && now.state == DeliveryState::Invalidated;
         assert!(
-            !old.record.state.is_final() || now.state == old.record.state,
+            !old.record.state.is_final() || now.state == old.record.state || reached,
             "a final state moved"
         );
     }
     assert!(after.state().epoch >= before.epoch, "the epoch fell");
+    invalid(before, after);
     if before.lifecycle.is_terminal() {
         assert_eq!(after.state().lifecycle, before.lifecycle, "the dead walked");
         assert_eq!(
@@ -229,10 +256,63 @@ fn check(before: &Before, after: &World, step: &Step) {
     }
 }
 
+/// An invalidation is whole and final, its receipts stay, and nothing is launched after it.
+fn invalid(before: &praxis_model::run::RunState, after: &World) {
+    let state = after.state();
+    for (id, old) in &before.invalidations {
+        assert_eq!(
+            state.invalidations.get(id),
+            Some(old),
+            "an invalidation changed"
+        );
+    }
+    for delivery in state.deliveries.values().map(|delivery| &delivery.record) {
+        let gone = state
+            .invalidations
+            .contains_key(&delivery.handoff.handoff_id);
+        let invalid = delivery.state == DeliveryState::Invalidated;
+        assert!(
+            invalid == gone || (gone && delivery.state == DeliveryState::Excluded),
+            "half an invalidation"
+        );
+        let old = before.deliveries.get(&delivery.delivery_id);
+        let receipt = old.and_then(|old| old.record.acknowledgement.as_ref());
+        assert!(
+            receipt.is_none() || receipt == delivery.acknowledgement.as_ref(),
+            "a receipt is gone"
+        );
+    }
+    for bound in state.consumptions.values() {
+        let mut inputs = bound.inputs.iter();
+        let gone = inputs.any(|input| state.invalidations.contains_key(&input.handoff.handoff_id));
+        assert_eq!(gone, bound.state == ConsumptionState::Invalidated);
+    }
+    if before.invalidations.size() > 0 {
+        assert_eq!(
+            (
+                state.operations.size(),
+                state.attempts.size(),
+                state.consumptions.size()
+            ),
+            (
+                before.operations.size(),
+                before.attempts.size(),
+                before.consumptions.size()
+            ),
+            "work after an invalidation"
+        );
+        let completed = aiws::record::Lifecycle::Completed;
+        assert!(
+            state.lifecycle != completed || before.lifecycle == completed,
+            "completed all the same"
+        );
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Proves FV-CMD.6, ERR-PREC.3, HS-04.2, HD-01.T7, HD-02.1, FV-ACC.7: random histories of all commands, sensible or
+    /// Proves FV-CMD.6, ERR-PREC.3, HS-04.2, HD-01.T7, HD-02.1, HD-05.1, HD-05.2, FV-ACC.7: random histories of all commands, sensible or
     /// not: no panic, a refusal changes nothing, what is decided folds, positions have no gap, nothing final moves.
     #[test]
     fn random_histories_hold(rolls in prop::collection::vec(any::<Roll>(), 1..120)) {

@@ -188,6 +188,7 @@ fn families_stay_apart() {
         "admitConsumer",
         "placeHold",
         "resolveHold",
+        "invalidateHandoff",
         "recoverOwnership",
     ];
     assert_eq!(handoff, expected);
