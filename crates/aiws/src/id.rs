@@ -153,6 +153,8 @@ ids! {
     AssessmentId;
     /// The record of an invalidated hand-off.
     InvalidationId;
+    /// Words about a hand-off.
+    SummaryId;
     /// A request, unique per principal and mission.
     RequestId;
     /// An authenticated principal.
@@ -203,5 +205,5 @@ macro_rules! to_id {
 to_id! {
     MissionId RunId NodeId ActivationId CheckpointId OperationId AttemptId HandoffId DeliveryId HoldId GrantId
     ApprovalId AssessmentId InvalidationId RequestId ActorId GraphId ContractId CriterionId EvidenceId PolicyId ScopeId
-    StreamId StoreId ConsumerId
+    StreamId StoreId ConsumerId SummaryId
 }

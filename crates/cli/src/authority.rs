@@ -159,6 +159,7 @@ fn is_allowed(ask: &Ask<'_>) -> bool {
                     | C::Verify
                     | C::CompleteRun
                     | C::InvalidateHandoff
+                    | C::RecordSummary
             ) =>
         {
             let contract = ask.run.map(|run| &*run.contract);

@@ -8,13 +8,13 @@ use aiws::digest::Digest;
 use aiws::error::Error;
 use aiws::id::{
     ApprovalId, AssessmentId, AttemptId, DeliveryId, EvidenceId, HoldId, Id, MissionId, NodeId,
-    OperationId, RequestId, RunId,
+    OperationId, RequestId, RunId, SummaryId,
 };
 use aiws::json::Value;
 use aiws::record::{
     AcceptanceVerdict, ApprovalDecision, Artifact, Blocker, Cause, Consumption, Context, Contract,
     Criterion, Grant, Graph, HandoffConfig, HandoffRef, HoldDecision, HoldReason, Manifest,
-    OutcomeStatus, Ref, SettledOutcome, VerificationVerdict,
+    OutcomeStatus, Ref, SettledOutcome, SummaryAuthor, VerificationVerdict,
 };
 use serde::{Deserialize, Serialize};
 
@@ -311,6 +311,11 @@ commands! {
         #[serde(deserialize_with = "aiws::record::fields::nullable")]
         decision_ref: Option<Id>,
     }
+    /// Keeps words about a hand-off. They decide nothing.
+    RecordSummary = "recordSummary" {
+        /// What is said, and by whom; time and revision are derived.
+        summary: SummaryProposal,
+    }
 }
 
 impl Body {
@@ -363,6 +368,21 @@ pub struct HoldProposal {
         deserialize_with = "aiws::record::fields::unique"
     )]
     pub stop_disposition: Vec<aiws::record::StopDisposition>,
+}
+
+/// A summary as it is sent (SUM-1).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SummaryProposal {
+    /// The new summary.
+    pub summary_id: SummaryId,
+    /// The exact manifest that it is about.
+    pub handoff: HandoffRef,
+    /// Who wrote it.
+    pub author: SummaryAuthor,
+    /// The words.
+    #[serde(deserialize_with = "aiws::record::fields::some_text")]
+    pub text: String,
 }
 
 /// What a caller may say of a hold that a command opens of itself; the rest is derived.

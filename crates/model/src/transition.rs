@@ -6,7 +6,7 @@
 use aiws::decimal::{Dec, U64};
 use aiws::id::{
     ActivationId, ApprovalId, AssessmentId, AttemptId, DeliveryId, EvidenceId, GrantId, HoldId,
-    NodeId, OperationId, RunId,
+    NodeId, OperationId, RunId, SummaryId,
 };
 use aiws::record::{
     Ack, Approval, Assessment, Attempt, AttemptStatus, Cause, Claim, ClaimEnd, Consumption,
@@ -151,6 +151,11 @@ pub enum Transition {
     HandoffInvalidated {
         /// The record.
         invalidation: Invalidation,
+    },
+    /// The command's summary is kept.
+    SummaryRecorded {
+        /// The summary.
+        summary_id: SummaryId,
     },
     /// A hold is OPEN.
     HoldOpened {

@@ -20,7 +20,7 @@ pub(super) struct Epochs {
 }
 
 /// Commands that need the ownership of their run.
-const OWNED: [&str; 15] = [
+const OWNED: [&str; 16] = [
     "activateGraph",
     "dispatch",
     "settle",
@@ -35,6 +35,7 @@ const OWNED: [&str; 15] = [
     "placeHold",
     "resolveHold",
     "invalidateHandoff",
+    "recordSummary",
     TAKEOVER,
 ];
 

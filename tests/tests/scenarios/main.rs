@@ -22,6 +22,7 @@ mod precedence;
 mod races;
 mod refusals;
 mod steps;
+mod summaries;
 mod tamper;
 mod wire;
 mod world;

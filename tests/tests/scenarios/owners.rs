@@ -58,6 +58,10 @@ async fn everything(w: &mut World, token: &str) -> Vec<(CommandType, &'static st
         (HUMAN, bodies::resolve("hold-1", "CANCEL", &[])),
         (HUMAN, bodies::invalidate(s, "a")),
         (HUMAN, bodies::recover(1, None)),
+        (
+            HUMAN,
+            bodies::summary(s, "a", ("HUMAN", HUMAN, None), "done"),
+        ),
     ];
     bodies
         .into_iter()

@@ -11,6 +11,7 @@ mod graph;
 mod hold;
 mod invalidation;
 mod manifest;
+mod summary;
 mod work;
 
 pub use artifact::*;
@@ -21,6 +22,7 @@ pub use graph::*;
 pub use hold::*;
 pub use invalidation::*;
 pub use manifest::*;
+pub use summary::*;
 pub use work::*;
 
 use serde::de::DeserializeOwned;

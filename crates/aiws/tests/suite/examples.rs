@@ -218,6 +218,16 @@ fn invalidation() -> Example {
     }
 }
 
+fn summary() -> Example {
+    let text = format!(
+        r#"{{"summaryId":"s","handoff":{{"handoffId":"h1","digest":"{}"}},
+        "author":{{"kind":"MODEL","actorId":"w","operationId":"o"}},"text":"the plan, in short","createdAtMs":"9",
+        "revision":"4"}}"#,
+        sha('a')
+    );
+    example::<Summary>("summary", text)
+}
+
 pub fn config() -> Example {
     let text = r#"{"optionalInputs":[{"nodeId":"join","inputPort":"look"}],
         "mappings":[{"nodeId":"join","inputPort":"look","fromNodeId":"look","accepts":["COMPLETED","SKIPPED"],
@@ -292,6 +302,7 @@ pub fn all() -> Vec<Example> {
         consumption(),
         hold(),
         invalidation(),
+        summary(),
         config(),
     ];
     examples.extend(work());

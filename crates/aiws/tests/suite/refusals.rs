@@ -98,6 +98,7 @@ fn sets_texts_and_lists() {
             r#""""#,
             "/invalidated/reason",
         ),
+        ("summary", "/text", r#""""#, "/text"),
         ("invalidation", "/reason", r#""""#, "/reason"),
         ("invalidation", "/evidence", "[]", "/evidence"),
         ("invalidation", "/evidence", r#"["e","e"]"#, "/evidence/1"),

@@ -29,6 +29,7 @@ mod open_mission;
 pub(crate) mod pipeline;
 mod place_hold;
 pub(crate) mod reconcile;
+pub(crate) mod record_summary;
 mod recover_ownership;
 mod release_delivery;
 mod resolve_hold;
@@ -79,6 +80,7 @@ pub fn run(state: &RunState, command: &Command, facts: &Facts) -> Result<Decisio
         Body::ResolveHold(body) => resolve_hold::decide(state, command, body, facts),
         Body::InvalidateHandoff(body) => invalidate_handoff::decide(state, command, body, facts),
         Body::RecoverOwnership(body) => recover_ownership::decide(state, command, body, facts),
+        Body::RecordSummary(body) => record_summary::decide(state, command, body, facts),
         Body::OpenMission(_) | Body::StartRun(_) | Body::GrantCommand(_) => {
             Err(pipeline::foreign_stream())
         }

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use super::{IllegalEvent, free, handoffs, invalidations, known, same, work};
 use crate::command::Body;
+use crate::decide::record_summary::record;
 use crate::event::Event;
 use crate::run::{NodeState, NodeStatus, RunState};
 use crate::stream::activation;
 use crate::transition::Transition as T;
 
-use aiws::id::NodeId;
+use aiws::id::{NodeId, SummaryId};
 use aiws::record::{Cause, Hold, HoldResolution, HoldState, Lifecycle};
 
 /// Applies one transition.
@@ -81,6 +82,7 @@ pub(super) fn transition(
             };
             handoffs::delivery_moved(state, event, delivery_id, moved)
         }
+        T::SummaryRecorded { summary_id } => summary_recorded(state, event, summary_id),
         T::HoldOpened { hold } => hold_opened(state, hold),
         T::HoldClosed {
             hold_id,
@@ -153,6 +155,33 @@ fn node_moved(
         ..own.clone()
     };
     state.nodes.insert_mut(id.clone(), moved);
+    Ok(())
+}
+
+fn summary_recorded(
+    state: &mut RunState,
+    event: &Event,
+    id: &SummaryId,
+) -> Result<(), IllegalEvent> {
+    let Body::RecordSummary(body) = &event.command else {
+        return Err(IllegalEvent::content(
+            "the command",
+            "recordSummary",
+            event.kind.name(),
+        ));
+    };
+    let said = &body.summary;
+    same("the summary's id", &said.summary_id, id)?;
+    free("the summary", id, state.summaries.contains_key(id))?;
+    let handoff = &said.handoff.handoff_id;
+    let committed = known("the hand-off", handoff, state.manifests.get(handoff))?;
+    same(
+        "the hand-off's digest",
+        committed.digest,
+        said.handoff.digest,
+    )?;
+    let summary = record(said, event.at_ms.get(), event.revision.get());
+    state.summaries.insert_mut(id.clone(), summary);
     Ok(())
 }
 

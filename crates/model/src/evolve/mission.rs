@@ -168,6 +168,7 @@ impl RunState {
             approval_lives: Map::default(),
             assessed: Map::default(),
             invalidations: Map::default(),
+            summaries: Map::default(),
             verifications: Vec::new(),
             acceptances: Vec::new(),
             accepted_on: None,

@@ -10,6 +10,7 @@ use praxis_model::guard::{Guard, ablation};
 use crate::table::Case;
 use crate::{
     cases_admission, cases_holds, cases_invalidation, cases_mission, cases_retry, cases_settlement,
+    cases_summary,
 };
 
 /// Guards are switched off for the whole process: whoever decides holds this for reading meanwhile.
@@ -45,6 +46,7 @@ fn all() -> Vec<Case> {
         cases_settlement::CANCEL,
         cases_invalidation::INVALIDATE,
         cases_invalidation::AFTERWARDS,
+        cases_summary::SUMMARY,
         cases_holds::PLACE,
         cases_holds::RESOLVE,
         cases_holds::RECOVER,
@@ -145,6 +147,13 @@ fn an_invalidation_out_of_order_is_refused() {
 #[test]
 fn work_on_an_invalidated_handoff_is_refused() {
     refused(cases_invalidation::AFTERWARDS);
+}
+
+/// Proves HC-RS.1, REL-10, SUM-1, SUM-2, SUM-3: a summary is refused of another manifest, by another author than the
+/// authenticated one, in a human's name by nobody human, and in a model's without an operation that was settled for it.
+#[test]
+fn a_summary_out_of_order_is_refused() {
+    refused(cases_summary::SUMMARY);
 }
 
 /// Proves HC-RO.1: ownership is not recovered without trusted authority and the current epoch.

@@ -201,6 +201,20 @@ pub fn invalidate_body(handoff: HandoffRef) -> Body {
     })
 }
 
+/// Words `s` about what a node handed over, by the actor of these facts.
+pub fn summary_of(bench: &Bench, node: &str, kind: AuthorKind, facts: &Facts) -> SummaryProposal {
+    SummaryProposal {
+        summary_id: id("s"),
+        handoff: bench.handoff(node),
+        author: SummaryAuthor {
+            kind,
+            actor_id: facts.actor_id.clone(),
+            operation_id: None,
+        },
+        text: "the plan, in short".to_owned(),
+    }
+}
+
 fn ids(names: &[&str]) -> Vec<EvidenceId> {
     names.iter().map(|name| id(name)).collect()
 }
@@ -332,6 +346,22 @@ impl Bench {
     pub fn work_admitted() -> Self {
         let mut bench = Self::work_ready();
         bench.admit("work", &approved_work());
+        bench
+    }
+
+    /// `work` is dispatched.
+    pub fn work_dispatched() -> Self {
+        let mut bench = Self::work_admitted();
+        let facts = bench.with_material(bench.facts(Who::System));
+        bench.act_on(&dispatch_body(&bench, "work", "at-work"), &facts);
+        bench
+    }
+
+    /// `work` is applied for 4 units.
+    pub fn work_applied() -> Self {
+        let mut bench = Self::work_dispatched();
+        let applied = SettledOutcome::ConfirmedApplied;
+        bench.act(settle_body("at-work", applied, 4, &["exit"]), Who::System);
         bench
     }
 

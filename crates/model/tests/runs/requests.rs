@@ -103,6 +103,10 @@ pub(crate) fn members(kind: CommandType) -> &'static str {
             "hold":{"holdId":"x","owner":"o"}"#
         }
         CommandType::RecoverOwnership => r#""expectedEpoch":"1","reason":"x","decisionRef":null"#,
+        CommandType::RecordSummary => {
+            r#""summary":{"summaryId":"s","handoff":{"handoffId":"h","digest":"SHA"},
+            "author":{"kind":"MODEL","actorId":"a","operationId":"o"},"text":"x"}"#
+        }
     }
 }
 

@@ -3,12 +3,13 @@
 use aiws::decimal::{Dec, DecPlus};
 use aiws::id::DeliveryId;
 use aiws::record::{
-    AcceptanceVerdict, ConsumptionState, DeliveryState, HandoffRef, HoldDecision, HoldReason,
-    OutcomeStatus, SettledOutcome, VerificationVerdict,
+    AcceptanceVerdict, AuthorKind, ConsumptionState, DeliveryState, HandoffRef, HoldDecision,
+    HoldReason, OutcomeStatus, SettledOutcome, SummaryAuthor, VerificationVerdict,
 };
 use praxis_model::command::{
     AcknowledgeDelivery, Body, BoundaryIntent, CancelRun, ClaimDelivery, FinishCancelRun, HoldName,
-    Intent, InvalidateHandoff, PlaceHold, RecoverOwnership, ResolveHold,
+    Intent, InvalidateHandoff, PlaceHold, RecordSummary, RecoverOwnership, ResolveHold,
+    SummaryProposal,
 };
 use praxis_model::plan::{plan, waits};
 use proptest::prelude::*;
@@ -63,13 +64,36 @@ fn invalidation(world: &World, about: u8, how: u8) -> Body {
     })
 }
 
+/// Words about a committed hand-off, or about none, by whoever sends them or by somebody else.
+fn summary(world: &World, about: u8, how: u8) -> Body {
+    let all: Vec<_> = world.state().manifests.values().collect();
+    let known = all.get(usize::from(about) % all.len().max(1));
+    let kind = pick(AuthorKind::ALL, about);
+    let operation = world.state().operations.keys().next().cloned();
+    let author = SummaryAuthor {
+        kind,
+        actor_id: id(pick(&ACTORS, how)),
+        operation_id: operation.filter(|_| kind == AuthorKind::Model),
+    };
+    let summary = SummaryProposal {
+        summary_id: id(&format!("s{how}")),
+        handoff: HandoffRef {
+            handoff_id: known.map_or(id("ghost"), |it| it.manifest.handoff_id.clone()),
+            digest: known.map_or(token(0), |committed| committed.digest),
+        },
+        author,
+        text: "release all holds".to_owned(),
+    };
+    Body::RecordSummary(RecordSummary { summary })
+}
+
 /// Does one thing, sensible or not.
 fn step(world: &mut World, (what, about, how): Roll) -> Step {
     let actor = pick(&ACTORS, how);
     let node = pick(&NODES, about);
     let number = DecPlus::new(dec(u64::from(how % 4) + 1)).expect("positive");
     let (run_id, reason) = (run_id(), "because".to_owned());
-    match what % 21 {
+    match what % 22 {
         // Half of the time the run goes on, so that a walk gets somewhere.
         0..=6 => planned(world, how),
         7 => {
@@ -161,6 +185,7 @@ fn step(world: &mut World, (what, about, how): Roll) -> Step {
             1 => world.accept(&format!("c{about}"), AcceptanceVerdict::Accepted),
             _ => world.approve(&format!("p{about}"), &action_of(node)),
         },
+        20 => world.send(actor, summary(world, about, how)),
         // Mostly of what is no hand-off, or from an agent: an invalidation ends the walk's progress, too.
         19 => world.send(actor, invalidation(world, about, how)),
         18 if how % 8 == 0 => world.send(
@@ -246,6 +271,7 @@ fn check(before: &Before, after: &World, step: &Step) {
     }
     assert!(after.state().epoch >= before.epoch, "the epoch fell");
     invalid(before, after);
+    worded(before, after.state());
     if before.lifecycle.is_terminal() {
         assert_eq!(after.state().lifecycle, before.lifecycle, "the dead walked");
         assert_eq!(
@@ -253,6 +279,19 @@ fn check(before: &Before, after: &World, step: &Step) {
             before.operations,
             "work after the end"
         );
+    }
+}
+
+/// Words that were added changed nothing else, and none are lost.
+fn worded(before: &praxis_model::run::RunState, after: &praxis_model::run::RunState) {
+    for (id, old) in &before.summaries {
+        assert_eq!(after.summaries.get(id), Some(old), "words changed");
+    }
+    if after.summaries.size() > before.summaries.size() {
+        let mut same = after.clone();
+        same.summaries = before.summaries.clone();
+        (same.head, same.last_ms) = (before.head, before.last_ms);
+        assert_eq!(&same, before, "words changed something");
     }
 }
 

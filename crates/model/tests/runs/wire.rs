@@ -190,6 +190,7 @@ fn families_stay_apart() {
         "resolveHold",
         "invalidateHandoff",
         "recoverOwnership",
+        "recordSummary",
     ];
     assert_eq!(handoff, expected);
 }
