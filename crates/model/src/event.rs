@@ -145,6 +145,8 @@ pub enum IdentityKind {
     Assessment,
     /// A hold id.
     Hold,
+    /// A summary id.
+    Summary,
 }
 
 /// One gate of a scope that closes or opens.

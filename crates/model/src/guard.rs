@@ -230,6 +230,22 @@ guards! {
     FinishCanceling "FV-RUN.5" StateInvalid Object "A cancellation is pending.";
     FinishResolved "HS-06.6" EffectUnresolved Object "No attempt is in flight or uncertain.";
 
+    // invalidateHandoff.
+    Invalidator "HC-IV.1" AuthorizationDenied Authority "A hand-off is invalidated by an operator, a rule or the runtime.";
+    InvalidKnown "HC-IV.1" DeliveryState Object "The hand-off is a manifest of this run, to the digest.";
+    InvalidOnce "HD-01.T6" DeliveryState Object "The hand-off was not invalidated before.";
+    InvalidShape "HC-IV.1" SchemaInvalid Object "A reason is said and evidence is named; the record, with all that hangs on the hand-off, has its shape.";
+
+    // recordSummary.
+    SummaryAuthor "SUM-1" AuthorizationDenied Authority "The author is the authenticated actor: the engine for ENGINE, a human, a worker or the engine for MODEL.";
+    SummaryHuman "SUM-2" HumanRequired Authority "Only a human writes as HUMAN.";
+    SummaryNew "HF-01.6" IdentityConflict Object "The summary id is new in the run.";
+    SummaryBasis "HC-RS.1" BasisStale Object "The hand-off is a manifest of this run, to the digest.";
+    SummarySettled "SUM-3" EffectUnresolved Object "The operation in which a MODEL wrote has a known outcome.";
+    SummaryApplied "SUM-3" EvidenceInvalid Object "The operation in which a MODEL wrote was applied.";
+    SummaryMatches "SUM-3" EvidenceInvalid Object "The operation in which a MODEL wrote made the hand-off or worked on it.";
+    SummaryShape "REL-10" SchemaInvalid Object "The summary has the shape of its record: words, and an operation exactly where a MODEL wrote.";
+
     // placeHold, resolveHold, recoverOwnership.
     HoldPlacer "HC-PH.1" AuthorizationDenied Authority "A hold is placed by an operator, a rule or the runtime.";
     HoldResolver "HS-01.6" ScopeUnsupported Authority "The scope's resolver revision is the trusted one.";

@@ -52,7 +52,8 @@ names! {
 }
 
 impl DeliveryState {
-    /// Whether it never changes again.
+    /// Whether no claim, receipt or release changes it any more. Only an invalidation still reaches a receipt
+    /// (HD-01.T5).
     pub const fn is_final(self) -> bool {
         matches!(
             self,

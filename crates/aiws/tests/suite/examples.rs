@@ -205,6 +205,29 @@ pub fn hold() -> Example {
     }
 }
 
+fn invalidation() -> Example {
+    let text = format!(
+        r#"{{"invalidationId":"i","handoff":{{"handoffId":"h1","digest":"{}"}},"reason":"wrong","evidence":["e"],
+        "actorId":"ann","affectedDeliveries":["d1"],"affectedConsumptions":["a2"],"affectedAssessments":["v"],
+        "holdId":"x","atMs":"9","revision":"4"}}"#,
+        sha('a')
+    );
+    Example {
+        nullable: &["/holdId"],
+        ..example::<Invalidation>("invalidation", text)
+    }
+}
+
+fn summary() -> Example {
+    let text = format!(
+        r#"{{"summaryId":"s","handoff":{{"handoffId":"h1","digest":"{}"}},
+        "author":{{"kind":"MODEL","actorId":"w","operationId":"o"}},"text":"the plan, in short","createdAtMs":"9",
+        "revision":"4"}}"#,
+        sha('a')
+    );
+    example::<Summary>("summary", text)
+}
+
 pub fn config() -> Example {
     let text = r#"{"optionalInputs":[{"nodeId":"join","inputPort":"look"}],
         "mappings":[{"nodeId":"join","inputPort":"look","fromNodeId":"look","accepts":["COMPLETED","SKIPPED"],
@@ -279,6 +302,8 @@ pub fn all() -> Vec<Example> {
         claimed(),
         consumption(),
         hold(),
+        invalidation(),
+        summary(),
         config(),
     ];
     examples.extend(work());

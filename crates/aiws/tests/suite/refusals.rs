@@ -98,6 +98,16 @@ fn sets_texts_and_lists() {
             r#""""#,
             "/invalidated/reason",
         ),
+        ("summary", "/text", r#""""#, "/text"),
+        ("invalidation", "/reason", r#""""#, "/reason"),
+        ("invalidation", "/evidence", "[]", "/evidence"),
+        ("invalidation", "/evidence", r#"["e","e"]"#, "/evidence/1"),
+        (
+            "invalidation",
+            "/affectedDeliveries",
+            r#"["d","d"]"#,
+            "/affectedDeliveries/1",
+        ),
     ] {
         refused(name, place, text, pointer);
     }

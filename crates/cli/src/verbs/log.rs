@@ -140,6 +140,13 @@ fn what(sealed: &Sealed, recipients: &Recipients) -> String {
         Body::Accept(body) => format!("{} {}", body.verdict, escape::line(&event.decision_class)),
         Body::Verify(body) => body.verdict.to_string(),
         Body::PlaceHold(body) => body.hold.reason.to_string(),
+        Body::InvalidateHandoff(body) => {
+            format!("handoff {}", short(body.handoff.handoff_id.as_str()))
+        }
+        Body::RecordSummary(body) => {
+            let about = short(body.summary.handoff.handoff_id.as_str());
+            format!("{} of handoff {about}", body.summary.author.kind)
+        }
         Body::RecoverOwnership(body) => format!("from epoch {}", body.expected_epoch),
         Body::GrantCommand(body) => escape::clip(&escape::line(body.grant.grant_id.as_str()), 30),
         _ => String::new(),

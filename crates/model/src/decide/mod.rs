@@ -11,6 +11,7 @@ mod accept;
 mod acknowledge_delivery;
 mod activate_graph;
 mod admit_consumer;
+mod affected;
 mod approve;
 pub(crate) mod boundary;
 mod cancel_run;
@@ -22,12 +23,14 @@ mod dispatch;
 pub(crate) mod evidence;
 mod finish_cancel_run;
 mod grant;
+mod invalidate_handoff;
 pub(crate) mod join;
 mod material;
 mod open_mission;
 pub(crate) mod pipeline;
 pub(crate) mod place_hold;
 pub(crate) mod reconcile;
+pub(crate) mod record_summary;
 mod recover_ownership;
 mod release_delivery;
 mod resolve_hold;
@@ -76,7 +79,9 @@ pub fn run(state: &RunState, command: &Command, facts: &Facts) -> Result<Decisio
         Body::AdmitConsumer(body) => admit_consumer::decide(state, command, body, facts),
         Body::PlaceHold(body) => place_hold::decide(state, command, body, facts),
         Body::ResolveHold(body) => resolve_hold::decide(state, command, body, facts),
+        Body::InvalidateHandoff(body) => invalidate_handoff::decide(state, command, body, facts),
         Body::RecoverOwnership(body) => recover_ownership::decide(state, command, body, facts),
+        Body::RecordSummary(body) => record_summary::decide(state, command, body, facts),
         Body::OpenMission(_) | Body::StartRun(_) | Body::GrantCommand(_) => {
             Err(pipeline::foreign_stream())
         }

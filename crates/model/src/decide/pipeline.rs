@@ -20,7 +20,10 @@ use aiws::json::Object;
 use aiws::object;
 use aiws::record::{ActorKind, HoldState, Lifecycle};
 
-use super::{commit_boundary, place_hold, reconcile, recover_ownership, resolve_hold, settle};
+use super::{
+    commit_boundary, invalidate_handoff, place_hold, reconcile, record_summary, recover_ownership,
+    resolve_hold, settle,
+};
 use crate::command::{Body, Command};
 use crate::decision::Rejection;
 use crate::event::{Gate, Head};
@@ -152,6 +155,8 @@ fn own_authority(state: &RunState, body: &Body, facts: &Facts) -> Result<(), Rej
         Body::CommitBoundary(body) => commit_boundary::authority(state, body),
         Body::PlaceHold(body) => place_hold::authority(state, body, facts),
         Body::ResolveHold(body) => resolve_hold::authority(state, body, facts),
+        Body::RecordSummary(body) => record_summary::authority(body, facts),
+        Body::InvalidateHandoff(_) => invalidate_handoff::authority(facts),
         Body::RecoverOwnership(body) => recover_ownership::authority(state, body, facts),
         Body::Settle(body) => settle::authority(state, body, facts),
         Body::Reconcile(body) => reconcile::authority(state, body, facts),

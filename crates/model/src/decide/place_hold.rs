@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 
 use aiws::canonical::{digest_of, from_value, to_value};
 use aiws::decimal::{Dec, U64};
-use aiws::id::{Id, RunId};
+use aiws::id::{HoldId, Id, RunId};
 use aiws::object;
 use aiws::record::{
     ActorKind, Attempt, AttemptStatus, Blocker, Hold, HoldMember, HoldReason, HoldScope,
-    HoldScopeKind, HoldState, NodeSet, Ref, StopDisposition,
+    HoldScopeKind, HoldState, NodeSet, Ref, ScopeBinding, StopDisposition,
 };
 
 use super::pipeline::members;
@@ -21,7 +21,7 @@ use crate::command::{Body, Command, HoldProposal, PlaceHold};
 use crate::decision::{Decision, Rejection};
 use crate::event::{Gate, GateChange, Identity, IdentityKind, Outcome};
 use crate::facts::Facts;
-use crate::guard::{Guard, check};
+use crate::guard::{Guard, check, need};
 use crate::run::RunState;
 use crate::transition::Transition;
 
@@ -86,10 +86,7 @@ pub(super) fn scope(state: &RunState, scope: &HoldScope) -> Result<(), Rejection
         scope.kind == HoldScopeKind::Run && run,
         found,
     )?;
-    let bound = state
-        .config
-        .scope_bindings
-        .iter()
+    let bound = bindings(state)
         .find(|binding| binding.kind == scope.kind && binding.scope_ref == scope.scope_ref);
     let trusted = bound.map_or(Dec::from_u64(RUN_RESOLVER_REVISION), |binding| {
         binding.resolver_revision
@@ -101,12 +98,21 @@ pub(super) fn scope(state: &RunState, scope: &HoldScope) -> Result<(), Rejection
     )
 }
 
+/// The scope of this run: what a command proposes that opens a hold of itself.
+pub(super) fn own_scope(state: &RunState) -> Result<HoldScope, Rejection> {
+    let run = state.subject.run_id.as_ref();
+    let run = need(Guard::ScopeIsRun, run, || {
+        members(object! { "missionId": &state.subject.mission_id })
+    })?;
+    Ok(run_scope(state, run))
+}
+
 /// The scope of a run, under the resolver that the run trusts.
 pub(crate) fn run_scope(state: &RunState, run: &RunId) -> HoldScope {
-    let mut bindings = state.config.scope_bindings.iter();
-    let bound = bindings.find(|binding| {
+    let own = |binding: &&ScopeBinding| {
         binding.kind == HoldScopeKind::Run && binding.scope_ref.id.as_str() == run.as_str()
-    });
+    };
+    let bound = bindings(state).find(own);
     let plain = Ref {
         id: run.as_id(),
         revision: Dec::from_u64(1),
@@ -118,6 +124,10 @@ pub(crate) fn run_scope(state: &RunState, run: &RunId) -> HoldScope {
             bound.resolver_revision
         }),
     }
+}
+
+fn bindings(state: &RunState) -> impl Iterator<Item = &ScopeBinding> {
+    state.config.scope_bindings.iter()
 }
 
 /// Stage 8 of placeHold.
@@ -151,11 +161,7 @@ pub(super) fn derive(
     facts: &Facts,
 ) -> Result<Hold, Rejection> {
     let named = || members(object! { "holdId": &proposal.hold_id });
-    check(
-        Guard::HoldNew,
-        !state.holds.contains_key(&proposal.hold_id),
-        named,
-    )?;
+    is_new(state, &proposal.hold_id)?;
     let distinct: BTreeSet<_> = proposal.allowed_decisions.iter().collect();
     let decisions = !distinct.is_empty() && distinct.len() == proposal.allowed_decisions.len();
     check(Guard::HoldDecisions, decisions, named)?;
@@ -181,6 +187,13 @@ pub(super) fn derive(
         members(object! { "holdId": &hold.hold_id, "why": why })
     })?;
     Ok(hold)
+}
+
+/// No hold of the run ever had the id (HF-02.6).
+pub(super) fn is_new(state: &RunState, id: &HoldId) -> Result<(), Rejection> {
+    check(Guard::HoldNew, !state.holds.contains_key(id), || {
+        members(object! { "holdId": id })
+    })
 }
 
 /// Adds an open hold to an outcome: the record, its id, and the gate that closes (HS-05.1).

@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
-use super::{IllegalEvent, free, handoffs, known, same, work};
+use super::{IllegalEvent, free, handoffs, invalidations, known, same, work};
 use crate::command::Body;
+use crate::decide::record_summary::record;
 use crate::event::Event;
 use crate::graph::node;
 use crate::iteration::{is_last, iterates};
@@ -13,7 +14,7 @@ use crate::run::{NodeState, NodeStatus, RunState};
 use crate::stream::activation;
 use crate::transition::Transition as T;
 
-use aiws::id::NodeId;
+use aiws::id::{NodeId, SummaryId};
 use aiws::record::{Cause, Hold, HoldResolution, HoldState, Lifecycle};
 
 /// Applies one transition.
@@ -50,9 +51,20 @@ pub(super) fn transition(
             operation_id,
         } => work::approval_bound(state, approval_id, operation_id),
         T::ApprovalRevoked { approval_id } => work::approval_revoked(state, event, approval_id),
-        T::AssessmentRecorded { assessment } => work::assessment_recorded(state, assessment),
+        T::AssessmentRecorded { assessment } => work::assessment_recorded(state, event, assessment),
+        T::AssessmentInvalidated { assessment_id } => {
+            invalidations::assessment_invalidated(state, event, assessment_id)
+        }
         T::ConsumptionRecorded { consumption } => {
             handoffs::consumption_recorded(state, consumption)
+        }
+        T::ConsumptionMoved {
+            activation_id,
+            from,
+            to,
+        } => invalidations::consumption_moved(state, activation_id, *from, *to),
+        T::HandoffInvalidated { invalidation } => {
+            invalidations::handoff_invalidated(state, event, invalidation)
         }
         T::ManifestCommitted { handoff, skipped } => {
             handoffs::manifest_committed(state, event, handoff, *skipped)
@@ -75,6 +87,7 @@ pub(super) fn transition(
             };
             handoffs::delivery_moved(state, event, delivery_id, moved)
         }
+        T::SummaryRecorded { summary_id } => summary_recorded(state, event, summary_id),
         T::HoldOpened { hold } => hold_opened(state, hold),
         T::HoldClosed {
             hold_id,
@@ -169,6 +182,33 @@ fn iteration_ended(state: &mut RunState, id: &NodeId, iteration: u64) -> Result<
         ..own.clone()
     };
     state.nodes.insert_mut(id.clone(), again);
+    Ok(())
+}
+
+fn summary_recorded(
+    state: &mut RunState,
+    event: &Event,
+    id: &SummaryId,
+) -> Result<(), IllegalEvent> {
+    let Body::RecordSummary(body) = &event.command else {
+        return Err(IllegalEvent::content(
+            "the command",
+            "recordSummary",
+            event.kind.name(),
+        ));
+    };
+    let said = &body.summary;
+    same("the summary's id", &said.summary_id, id)?;
+    free("the summary", id, state.summaries.contains_key(id))?;
+    let handoff = &said.handoff.handoff_id;
+    let committed = known("the hand-off", handoff, state.manifests.get(handoff))?;
+    same(
+        "the hand-off's digest",
+        committed.digest,
+        said.handoff.digest,
+    )?;
+    let summary = record(said, event.at_ms.get(), event.revision.get());
+    state.summaries.insert_mut(id.clone(), summary);
     Ok(())
 }
 

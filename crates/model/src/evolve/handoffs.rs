@@ -174,10 +174,10 @@ pub(super) fn delivery_moved(
         delivery.record.generation = claim.generation;
         delivery.record.claim = Some(claim.clone());
     }
-    delivery
-        .record
-        .acknowledgement
-        .clone_from(moved.acknowledgement);
+    // A receipt, once given, stays on record whatever becomes of the delivery (HD-05.2).
+    if let Some(receipt) = moved.acknowledgement {
+        delivery.record.acknowledgement = Some(receipt.clone());
+    }
     delivery.record.state = moved.to;
     delivery.record.revision = event.revision;
     state.deliveries.insert_mut(id.clone(), delivery);
@@ -195,8 +195,11 @@ fn legal(id: &DeliveryId, moved: &Moved<'_>) -> Result<(), IllegalEvent> {
         (State::Pending, State::Claimed) => carries == (false, true, false),
         (State::Claimed, State::Claimed) => carries == (true, true, false),
         (State::Claimed, State::Acknowledged) => carries == (false, false, true),
-        (State::Claimed, State::Pending | State::Excluded) => carries == (true, false, false),
-        (State::Pending, State::Excluded) => carries == (false, false, false),
+        (State::Claimed, State::Pending | State::Excluded | State::Invalidated) => {
+            carries == (true, false, false)
+        }
+        (State::Pending, State::Excluded | State::Invalidated)
+        | (State::Acknowledged, State::Invalidated) => carries == (false, false, false),
         _ => false,
     };
     if good {

@@ -6,6 +6,7 @@
 
 mod apply;
 mod handoffs;
+mod invalidations;
 mod mission;
 mod work;
 

@@ -6,8 +6,8 @@
 use aiws::id::{AttemptId, DeliveryId, NodeId, OperationId};
 use aiws::limits::MAX_LIST_ITEMS;
 use aiws::record::{
-    Attempt, AttemptStatus, DeliveryState as State, EffectClass, Lifecycle, Node, NodeKind,
-    Operation, OperationStatus, RestartPolicy,
+    Attempt, AttemptStatus, ConsumptionState, DeliveryState as State, EffectClass, Lifecycle, Node,
+    NodeKind, Operation, OperationStatus, RestartPolicy,
 };
 
 use super::waits::{is_in_flight, waits};
@@ -223,7 +223,10 @@ pub(super) fn launch(state: &RunState, node: &Node, own: &NodeState) -> Option<S
             node_id: node.id.clone(),
         });
     }
-    let mut mine = operations(state, own).filter(|_| own.status == NodeStatus::Active);
+    let bound = state.consumptions.get(&own.activation_id);
+    let stands = bound.is_some_and(|bound| bound.state == ConsumptionState::Valid);
+    let goes_on = own.status == NodeStatus::Active && stands;
+    let mut mine = operations(state, own).filter(|_| goes_on);
     mine.find_map(|operation| tried(state, node, operation))
 }
 

@@ -9,8 +9,10 @@
 
 mod driver;
 mod forms;
+mod invalidations;
 mod kinds;
 mod lives;
+mod meetings;
 mod plan;
 mod replay;
 mod requests;
