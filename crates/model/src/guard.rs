@@ -45,6 +45,7 @@ guards! {
     NotTerminal "FV-RUN.4" TerminalExecution Gates "The run has not ended.";
     NotCanceling "HS-03.3" HoldActive Gates "No cancellation is pending.";
     NoOpenHold "HS-01.3" HoldActive Gates "No hold of the run is open.";
+    NodeNotHeld "HS-01.8" HoldActive Gates "No hold of a branch covers the node; for the whole run, no branch is held.";
     NoOuterGate "HS-01.11" HoldActive Gates "No gate of the mission or above it is closed.";
 
     // activateGraph.
@@ -64,7 +65,7 @@ guards! {
     GraphDeadlines "FV-CON.3" GraphInvalid Object "No node's deadline lies past the contract's.";
 
     // commitBoundary.
-    ScopeIsRun "HS-01.12" ScopeUnsupported Authority "The hold's scope is this run.";
+    ScopeResolves "HS-01.12" ScopeUnsupported Authority "The hold's scope is this run, or a node of its pinned graph with all that depends on it.";
     ContinuationCleared "HF-02.14" HoldActive Gates "A blocked activation continues only after its hold is closed.";
     CheckpointNew "HF-02.2" IdentityConflict Object "The checkpoint has no manifest yet.";
     HandoffNew "HF-02.3" IdentityConflict Object "The hand-off id is new.";
@@ -77,6 +78,7 @@ guards! {
     BoundaryGenerated "HF-05.7" StateInvalid Object "A skip is never claimed by its own node; the coordinator makes it.";
     HoldOnlyBlocked "HF-05.4" StateInvalid Object "Only a BLOCKED boundary carries a hold.";
     BlockedHasHold "HF-05.8" StateInvalid Object "A BLOCKED boundary carries a hold.";
+    BlockedIsHeld "HF-05.8" StateInvalid Object "The hold of a BLOCKED boundary covers its node.";
     CauseGiven "HS-02.3" EvidenceInvalid Object "FAILED and CANCELED name a cause; other outcomes have none.";
     BasisIsHead "HF-01.7" BasisStale Object "The basis is the last committed revision and hash.";
     BasisGraph "HD-05.6" BasisStale Object "Graph and plan revision are the pinned ones.";
@@ -249,9 +251,10 @@ guards! {
     // placeHold, resolveHold, recoverOwnership.
     HoldPlacer "HC-PH.1" AuthorizationDenied Authority "A hold is placed by an operator, a rule or the runtime.";
     HoldResolver "HS-01.6" ScopeUnsupported Authority "The scope's resolver revision is the trusted one.";
+    BranchPinned "HS-01.8" ScopeUnsupported Authority "A branch is named at the revision of the pinned graph.";
     HoldDecisions "HS-03.5" SchemaInvalid Object "The allowed decisions are named, each once.";
     HoldShape "HF-05.5" SchemaInvalid Object "The hold, with all that the ledger adds to it, has the shape of its record.";
-    HoldStopKnown "REL-8" NotFound Object "A stop disposition speaks of work in flight, once.";
+    HoldStopKnown "REL-8" NotFound Object "A stop disposition speaks of work in flight that the hold covers, once.";
     ResolveHuman "HS-03.7" HumanRequired Authority "A human resolves cancellations, uncertainty, limits and restarts under HUMAN.";
     ResolveRule "HS-03.9" AuthorizationDenied Authority "A rule resolves only under a configured rule policy.";
     ResolvePrincipal "HC-RH.1" AuthorizationDenied Authority "A hold is resolved by an operator or the runtime.";
@@ -266,7 +269,7 @@ guards! {
     ResolveInputs "HD-05.8" HoldNotClear Object "No invalidated input is force-cleared.";
     ResolveBlockers "REL-9" HoldNotClear Object "Confirmed evidence clears what the ledger cannot see.";
     ResolveRestart "HS-06.3" HoldNotClear Object "The host allows an automatic restart.";
-    ResolveDisposed "HS-06.6" HoldNotClear Object "Every attempt in flight has its disposition.";
+    ResolveDisposed "HS-06.6" HoldNotClear Object "Every attempt in flight that the hold covers has its disposition.";
     RecoverEpoch "HC-RO.1" StaleOwner Ownership "The expected epoch is the run's.";
     RecoverHuman "HS-03.11" HumanRequired Authority "A human decision is named by a human alone.";
 }

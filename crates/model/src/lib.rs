@@ -14,6 +14,7 @@ pub mod evolve;
 pub mod facts;
 pub mod graph;
 pub mod guard;
+pub mod hold;
 pub mod limits;
 pub mod mission;
 pub mod needs;

@@ -14,6 +14,7 @@ use crate::decide::complete_run::{accepted, current};
 use crate::decide::join;
 use crate::event::Gate;
 use crate::graph;
+use crate::hold;
 use crate::run::{NodeStatus, RunState};
 
 pub use steps::{Step, plan};
@@ -76,24 +77,21 @@ pub fn aggregate(state: &RunState, outer_gates: &[Gate], now_ms: u64) -> Aggrega
 }
 
 /// The nodes whose dependencies are satisfied and which were not admitted yet, in the order of the graph
-/// (FV-GRAPH.13). Empty while the run itself gates new work.
+/// (FV-GRAPH.13). Empty while the run itself gates new work; without those that a hold covers.
 pub fn ready_nodes(state: &RunState) -> Vec<NodeId> {
     if !is_open(state, &[]) {
         return Vec::new();
     }
     let nodes = state.graph.iter().flat_map(|graph| &graph.nodes);
     nodes
-        .filter(|node| is_ready(state, node))
+        .filter(|node| is_ready(state, node) && !hold::is_held(state, &node.id))
         .map(|node| node.id.clone())
         .collect()
 }
 
-/// Whether nothing gates new work of the run.
+/// Whether nothing gates new work of the run as a whole. A branch may be held all the same.
 fn is_open(state: &RunState, outer_gates: &[Gate]) -> bool {
-    let held = state
-        .holds
-        .values()
-        .any(|hold| hold.state == aiws::record::HoldState::Open);
+    let held = hold::open(state).any(hold::is_whole);
     state.lifecycle == Lifecycle::Running && !held && outer_gates.is_empty()
 }
 

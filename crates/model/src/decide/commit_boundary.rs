@@ -51,7 +51,7 @@ pub(super) fn gates(
         body.manifest.outcome.status,
         OutcomeStatus::Completed | OutcomeStatus::Blocked
     );
-    let open = pipeline::run_gates(state, facts)
+    let open = pipeline::run_gates(state, Some(producer), facts)
         .err()
         .filter(|_| blocked && goes_on);
     check(Guard::ContinuationCleared, open.is_none(), || {
@@ -68,7 +68,7 @@ pub(super) fn decide(
 ) -> Result<Decision, Rejection> {
     let (graph, node, own) = producer(state, &body.manifest)?;
     identities(state, body, node, own)?;
-    shape(body, own)?;
+    shape(state, body, own)?;
     basis(state, graph, body, own)?;
     material::verified(body.manifest.artifacts.iter(), facts)?;
     let before_ms = evidence::complete(state, node, own, body, facts)?;
@@ -179,7 +179,7 @@ fn identities(
 }
 
 /// 8b: the producer was admitted, and status, hold and cause go together.
-fn shape(body: &CommitBoundary, own: &NodeState) -> Result<(), Rejection> {
+fn shape(state: &RunState, body: &CommitBoundary, own: &NodeState) -> Result<(), Rejection> {
     let outcome = &body.manifest.outcome;
     let named = || details(&[("status", outcome.status.into())]);
     check(
@@ -203,6 +203,9 @@ fn shape(body: &CommitBoundary, own: &NodeState) -> Result<(), Rejection> {
         !blocked || body.hold.is_some(),
         named,
     )?;
+    if let Some(hold) = &body.hold {
+        place_hold::covers(state, hold, &body.manifest.producer.node_id)?;
+    }
     let bad = matches!(
         outcome.status,
         OutcomeStatus::Failed | OutcomeStatus::Canceled

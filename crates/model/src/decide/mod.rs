@@ -44,10 +44,11 @@ mod verify;
 use crate::command::{Body, Command};
 use crate::decision::{Decision, Rejection};
 use crate::facts::Facts;
+use crate::hold;
 use crate::mission::MissionState;
 use crate::run::RunState;
 
-pub use place_hold::{RUN_RESOLVER_REVISION, needed_units};
+pub use place_hold::{BRANCH_RESOLVER_REVISION, RUN_RESOLVER_REVISION, needed_units};
 pub use reconcile::{LOOKUP, LOST_READ_RULE};
 
 /// Decides a run's command.
@@ -57,6 +58,13 @@ pub use reconcile::{LOOKUP, LOST_READ_RULE};
 /// the mission's stream is refused with STALE_OWNER: it is not this stream's to decide.
 pub fn run(state: &RunState, command: &Command, facts: &Facts) -> Result<Decision, Rejection> {
     pipeline::run(state, command, facts)?;
+    let mut decision = decided(state, command, facts)?;
+    decision.outcome.node_id = hold::told(state, &decision.command);
+    Ok(decision)
+}
+
+/// Stages 8 and 9: each command's own.
+fn decided(state: &RunState, command: &Command, facts: &Facts) -> Result<Decision, Rejection> {
     match &command.body {
         Body::ActivateGraph(body) => activate_graph::decide(state, command, body, facts),
         Body::Approve(body) => approve::decide(state, command, body, facts),

@@ -219,6 +219,8 @@ fn hold_opened(state: &mut RunState, hold: &Hold) -> Result<(), IllegalEvent> {
         state.holds.contains_key(&hold.hold_id),
     )?;
     same("the state of a new hold", HoldState::Open, hold.state)?;
+    let members = crate::hold::members(state, &hold.scope);
+    same("the members of a new hold", &members, &hold.members)?;
     state.holds.insert_mut(hold.hold_id.clone(), hold.clone());
     Ok(())
 }

@@ -10,7 +10,7 @@ use aiws::record::{
     NodeKind, Operation, OperationStatus, RestartPolicy,
 };
 
-use super::waits::{is_in_flight, waits};
+use super::waits::{Wait, is_in_flight, waits};
 use super::{is_complete, is_open, is_ready};
 use crate::admission::{is_in_force, needs_approval, serves};
 use crate::decide::complete_run::{accepted, current};
@@ -18,6 +18,7 @@ use crate::decide::join;
 use crate::decide::reconcile::is_uncertain;
 use crate::event::Gate;
 use crate::graph;
+use crate::hold;
 use crate::iteration;
 use crate::run::{DeliveryState, NodeState, NodeStatus, RunState};
 
@@ -98,11 +99,14 @@ pub fn plan(state: &RunState, outer_gates: &[Gate], now_ms: u64) -> Vec<Step> {
     if is_open(state, outer_gates) && !state.contract.deadline_ms.reached(now_ms) {
         launches(state, now_ms, &mut steps);
     }
-    if is_open(state, outer_gates) && is_complete(state) {
+    let held = hold::open(state).next().is_some();
+    if is_open(state, outer_gates) && !held && is_complete(state) {
         steps.push(Step::CompleteRun);
     }
     if is_open(state, outer_gates) {
-        let idle = steps.is_empty() && waits(state, outer_gates, now_ms).is_empty();
+        // A held branch does not make a late one elsewhere any less late.
+        let other = |wait: &Wait| !matches!(wait, Wait::Hold { .. });
+        let idle = steps.is_empty() && !waits(state, outer_gates, now_ms).iter().any(other);
         steps.extend(out_of_time(state, idle, now_ms));
     }
     steps
@@ -115,7 +119,8 @@ fn out_of_time(state: &RunState, idle: bool, now_ms: u64) -> Option<Step> {
     let late = |node: &&Node| node.deadline_ms.is_some_and(|own| own.reached(now_ms));
     let left = |node: &&Node| {
         let own = state.nodes.get(&node.id);
-        own.is_some_and(|own| launch(state, node, own).is_some())
+        let held = hold::is_held(state, &node.id);
+        !held && own.is_some_and(|own| launch(state, node, own).is_some())
     };
     let mut nodes = state.graph.iter().flat_map(|graph| &graph.nodes);
     if contract {
@@ -210,13 +215,15 @@ fn launches(state: &RunState, now_ms: u64, steps: &mut Vec<Step>) {
             continue;
         };
         let late = node.deadline_ms.is_some_and(|own| own.reached(now_ms));
-        steps.extend(
-            launch(state, node, own).filter(|_| !late && !lacks_approval(state, node, own, now_ms)),
-        );
+        if late || hold::is_held(state, &node.id) {
+            continue;
+        }
+        steps
+            .extend(launch(state, node, own).filter(|_| !lacks_approval(state, node, own, now_ms)));
     }
 }
 
-/// What a node would launch next: its admission, or a try of its operation.
+/// What a node would launch next, whatever is held: its admission, or a try of its operation.
 pub(super) fn launch(state: &RunState, node: &Node, own: &NodeState) -> Option<Step> {
     if is_ready(state, node) && is_received(state, node, own) {
         return Some(Step::Admit {
@@ -274,7 +281,7 @@ fn tried(state: &RunState, node: &Node, operation: &Operation) -> Option<Step> {
     }
 }
 
-/// A delivery that its consumer still needs, accepts, and that nobody holds.
+/// A delivery that its consumer still needs and accepts, that nobody has claimed, and that no hold keeps back.
 fn is_receivable(state: &RunState, delivery: &DeliveryState, now_ms: u64) -> bool {
     let record = &delivery.record;
     let expired = record
@@ -296,7 +303,7 @@ fn is_receivable(state: &RunState, delivery: &DeliveryState, now_ms: u64) -> boo
             );
             graph::accepts(&state.config, &record.recipient.node_id, producer, status)
         });
-    free && waits && accepted
+    free && waits && accepted && !hold::is_held(state, &record.recipient.node_id)
 }
 
 /// Whether every port has its receipt, or an ANY join one that it may take.

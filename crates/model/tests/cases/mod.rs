@@ -3,6 +3,7 @@
 
 mod admission;
 mod boundary;
+mod branches;
 mod claims;
 mod common;
 mod evidence;
@@ -56,6 +57,7 @@ pub fn all() -> &'static [Case] {
         let files = [
             admission::cases(),
             boundary::cases(),
+            branches::cases(),
             claims::cases(),
             evidence::cases(),
             fork::cases(),

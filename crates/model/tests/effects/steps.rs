@@ -178,6 +178,19 @@ pub fn hold(name: &str, reason: HoldReason) -> HoldProposal {
     }
 }
 
+/// A hold over a node of the pinned graph with all that depends on it.
+pub fn branch(name: &str, node: &str) -> HoldProposal {
+    let scope = HoldScope {
+        kind: HoldScopeKind::Branch,
+        scope_ref: reference(node),
+        resolver_revision: dec(1),
+    };
+    HoldProposal {
+        scope,
+        ..hold(name, HoldReason::Operator)
+    }
+}
+
 pub fn place_body(hold: HoldProposal) -> Body {
     Body::PlaceHold(PlaceHold { hold })
 }

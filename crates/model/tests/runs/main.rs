@@ -7,6 +7,7 @@
     reason = "a test that cannot go on says why and stops"
 )]
 
+mod branches;
 mod driver;
 mod forms;
 mod invalidations;

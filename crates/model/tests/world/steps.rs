@@ -11,7 +11,7 @@ use aiws::record::{
 };
 use praxis_model::command::{
     Accept, AcknowledgeDelivery, AdmitIntent, Approve, Body, BoundaryIntent, ClaimDelivery,
-    CompleteRun, HoldProposal, Intent, ReleaseDelivery, Settle, Verify,
+    CompleteRun, HoldProposal, Intent, PlaceHold, ReleaseDelivery, ResolveHold, Settle, Verify,
 };
 use praxis_model::run::NodeStatus;
 
@@ -64,6 +64,26 @@ pub fn run_scope() -> HoldScope {
     }
 }
 
+/// A hold over a branch: a node of the graph with all that depends on it.
+pub fn branch_hold(name: &str, node: &str) -> HoldProposal {
+    HoldProposal {
+        scope: branch_scope(node),
+        ..hold(name, HoldReason::Operator)
+    }
+}
+
+/// The scope of a branch of a graph at revision 1.
+pub fn branch_scope(node: &str) -> HoldScope {
+    HoldScope {
+        kind: HoldScopeKind::Branch,
+        scope_ref: Ref {
+            id: id(node),
+            revision: Dec::from_u64(1),
+        },
+        resolver_revision: Dec::from_u64(1),
+    }
+}
+
 /// A cause.
 pub fn cause() -> Cause {
     Cause {
@@ -73,6 +93,24 @@ pub fn cause() -> Cause {
 }
 
 impl World {
+    /// Places a hold over a branch, as the operator.
+    pub fn hold_branch(&mut self, name: &str, node: &str) -> Step {
+        let hold = branch_hold(name, node);
+        self.send(HUMAN, Body::PlaceHold(PlaceHold { hold }))
+    }
+
+    /// Ends a hold, as the operator.
+    pub fn end_hold(&mut self, name: &str, decision: HoldDecision) -> Step {
+        let body = ResolveHold {
+            hold_id: id(name),
+            decision,
+            decision_ref: id("decision-1"),
+            evidence: Vec::new(),
+            rule: None,
+        };
+        self.send(HUMAN, Body::ResolveHold(body))
+    }
+
     /// Deliveries to a node in this state, in the order of their ids.
     pub fn deliveries(&self, node: &str, state: DeliveryState) -> Vec<DeliveryId> {
         let all = self
