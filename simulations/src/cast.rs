@@ -105,6 +105,7 @@ pub fn config() -> Result<HandoffConfig, Error> {
     Ok(HandoffConfig {
         optional_inputs: Vec::new(),
         mappings: Vec::new(),
+        join_policy: Vec::new(),
         required_skip: Vec::new(),
         restart_policy: RestartPolicy::Auto,
         lease_ms: DecPlus::new(Dec::from_u64(LEASE_MS))?,

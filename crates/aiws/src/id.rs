@@ -151,6 +151,10 @@ ids! {
     ApprovalId;
     /// A verification or acceptance.
     AssessmentId;
+    /// The record of an invalidated hand-off.
+    InvalidationId;
+    /// Words about a hand-off.
+    SummaryId;
     /// A request, unique per principal and mission.
     RequestId;
     /// An authenticated principal.
@@ -200,6 +204,6 @@ macro_rules! to_id {
 
 to_id! {
     MissionId RunId NodeId ActivationId CheckpointId OperationId AttemptId HandoffId DeliveryId HoldId GrantId
-    ApprovalId AssessmentId RequestId ActorId GraphId ContractId CriterionId EvidenceId PolicyId ScopeId StreamId
-    StoreId ConsumerId
+    ApprovalId AssessmentId InvalidationId RequestId ActorId GraphId ContractId CriterionId EvidenceId PolicyId ScopeId
+    StreamId StoreId ConsumerId SummaryId
 }

@@ -154,7 +154,12 @@ fn is_allowed(ask: &Ask<'_>) -> bool {
         (ActorKind::Human, TYPED)
             if matches!(
                 kind,
-                C::GrantCommand | C::RevokeApproval | C::Verify | C::CompleteRun
+                C::GrantCommand
+                    | C::RevokeApproval
+                    | C::Verify
+                    | C::CompleteRun
+                    | C::InvalidateHandoff
+                    | C::RecordSummary
             ) =>
         {
             let contract = ask.run.map(|run| &*run.contract);

@@ -98,7 +98,8 @@ fn error_of(refusal: &Refusal) -> Error {
     match refusal {
         Refusal::Identity { .. } => error.in_stage(Stage::Object),
         Refusal::Gate { gate, .. } => match gate {
-            praxis_model::event::Gate::Hold { hold_id } => {
+            praxis_model::event::Gate::Hold { hold_id }
+            | praxis_model::event::Gate::Branch { hold_id, .. } => {
                 error.with("gate", "HOLD").with("holdId", hold_id)
             }
             praxis_model::event::Gate::Cancel => error.with("gate", "CANCEL"),

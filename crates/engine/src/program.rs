@@ -27,7 +27,7 @@ pub trait Program: Send + Sync {
         true
     }
 
-    /// What a TASK node is to have done. Asked when the node can be admitted; after a restart it is asked again for
+    /// What a TASK, or a LOOP in its current iteration, is to have done. Asked when the node can be admitted; after a restart it is asked again for
     /// the adapter of a recorded operation, and then only `adapter` of the answer counts.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ pub struct EvidenceRecord {
     pub bytes: Arc<[u8]>,
 }
 
-/// What a TASK node is to have done.
+/// What a node's operation is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectPlan {
     /// The name of a registered adapter.
@@ -137,10 +137,12 @@ impl EffectPlan {
 }
 
 impl Conclusion {
-    /// The COMPLETED boundary of a node that has nothing to pass on: an empty result, or END's disposition.
+    /// The COMPLETED boundary of a node that has nothing to pass on: an empty result, END's disposition, or that a LOOP
+    /// is done.
     pub fn completed(node: &Node) -> Self {
         let result = match node.kind {
             NodeKind::End => object! { "disposition": "COMPLETED" },
+            NodeKind::Loop(_) => object! { "done": true },
             _ => object! {},
         };
         Self::Boundary(BoundaryIntent {

@@ -4,6 +4,7 @@
 //! knowledge here is the table that says what launches work (T-51). Called by the ledger for every append.
 
 use aiws::decimal::U64;
+use aiws::id::NodeId;
 use praxis_journal_format::Sealed;
 use praxis_journal_format::chain::belongs;
 use praxis_model::account::Posting;
@@ -67,7 +68,7 @@ pub(crate) fn check(
         .iter()
         .try_for_each(|sealed| decided_under(&sealed.event, conditions))?;
     same(view, conditions)?;
-    gates(view, conditions)?;
+    gates(view, append)?;
     let mut next = Box::new(view.clone());
     let mut hints = Vec::with_capacity(append.sealed.len());
     for sealed in &append.sealed {
@@ -256,13 +257,23 @@ fn same(view: &View, conditions: &Conditions) -> Result<(), AppendError> {
     Ok(())
 }
 
-/// Stage 7: nothing holds the run, its mission or an ancestor.
-fn gates(view: &View, conditions: &Conditions) -> Result<(), AppendError> {
+/// Stage 7: nothing holds the run, its mission or an ancestor; a held branch, only what is launched in it.
+fn gates(view: &View, append: &Append) -> Result<(), AppendError> {
     if plant::is(Plant::GateUnchecked) {
         return Ok(());
     }
-    for scope in conditions.gates.iter().flatten() {
-        if let Some(gate) = view.gates(scope).first() {
+    let events = append.sealed.iter().map(|sealed| &sealed.event);
+    let launching = events.filter(|event| launches(event.kind) != Launch::Nothing);
+    let mut places: Vec<Option<&NodeId>> = launching
+        .map(|event| event.outcome.node_id.as_ref())
+        .collect();
+    if places.is_empty() {
+        // Whoever asks for gates without launching anything asks for all of them.
+        places.push(None);
+    }
+    for scope in append.conditions.gates.iter().flatten() {
+        let mut gates = view.gates(scope).iter();
+        if let Some(gate) = gates.find(|gate| places.iter().any(|node| gate.stops(*node))) {
             return Err(refuse(Refusal::Gate {
                 scope: scope.clone(),
                 gate: gate.clone(),

@@ -246,7 +246,12 @@ impl Walk {
         }
         if launches(event.kind) != Launch::Nothing {
             let mission = Subject::mission(event.subject.mission_id.clone());
-            if !fold.gates(&mission).is_empty() || !fold.gates(&event.subject).is_empty() {
+            let node = event.outcome.node_id.as_ref();
+            let mut gates = fold
+                .gates(&mission)
+                .iter()
+                .chain(fold.gates(&event.subject));
+            if gates.any(|gate| gate.stops(node)) {
                 self.at(
                     sequence,
                     sealed,

@@ -8,9 +8,11 @@
 use aiws::decimal::Dec;
 use aiws::digest::Digest;
 use aiws::error::Error;
-use aiws::id::{ApprovalId, GrantId, NodeId, OperationId};
+use aiws::id::{ActivationId, ApprovalId, GrantId, NodeId, OperationId};
 use aiws::json::{Object, Value};
-use aiws::record::{ActorKind, Approval, ApprovalDecision, Grant, Node, NodeKind};
+use aiws::record::{
+    ActorKind, Approval, ApprovalDecision, Consumption, ConsumptionState, Grant, Node, NodeKind,
+};
 use aiws::schema::Schema;
 
 use crate::decision::Rejection;
@@ -122,7 +124,7 @@ pub fn check(state: &RunState, facts: &Facts, wanted: &Wanted<'_>) -> Result<Cle
     })
 }
 
-/// Whether a node's work runs only under an approval: a TASK directly behind an APPROVAL node does.
+/// Whether a node's work runs only under an approval: work directly behind an APPROVAL node does.
 pub fn needs_approval(state: &RunState, node: &Node) -> bool {
     let gate =
         |id: &NodeId| find_node(state, id).is_some_and(|node| node.kind == NodeKind::Approval);
@@ -158,6 +160,26 @@ pub fn payload(node: &Node, action: &Value) -> Result<(), Rejection> {
             ("pointer", place.into()),
         ])
     })
+}
+
+/// What the activation consumed, where it still counts: once an input was invalidated, nothing is tried on it any more
+/// (HD-05.5).
+///
+/// # Errors
+/// `BASIS_STALE` where nothing is bound or it no longer counts.
+pub fn standing<'a>(
+    state: &'a RunState,
+    activation: &ActivationId,
+) -> Result<&'a Consumption, Rejection> {
+    let named = || details(&[("activationId", activation.into())]);
+    let bound = guard::need(
+        Guard::DispatchConsumes,
+        state.consumptions.get(activation),
+        named,
+    )?;
+    let valid = bound.state == ConsumptionState::Valid;
+    guard::check(Guard::DispatchConsumes, valid, named)?;
+    Ok(bound)
 }
 
 /// The grant's register as read, and the grant in it.

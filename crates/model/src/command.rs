@@ -8,13 +8,13 @@ use aiws::digest::Digest;
 use aiws::error::Error;
 use aiws::id::{
     ApprovalId, AssessmentId, AttemptId, DeliveryId, EvidenceId, HoldId, Id, MissionId, NodeId,
-    OperationId, RequestId, RunId,
+    OperationId, RequestId, RunId, SummaryId,
 };
 use aiws::json::Value;
 use aiws::record::{
     AcceptanceVerdict, ApprovalDecision, Artifact, Blocker, Cause, Consumption, Context, Contract,
     Criterion, Grant, Graph, HandoffConfig, HandoffRef, HoldDecision, HoldReason, Manifest,
-    OutcomeStatus, Ref, SettledOutcome, VerificationVerdict,
+    OutcomeStatus, Ref, SettledOutcome, SummaryAuthor, VerificationVerdict,
 };
 use serde::{Deserialize, Serialize};
 
@@ -265,6 +265,9 @@ commands! {
     AdmitConsumer = "admitConsumer" {
         /// The consumption.
         consumption: Consumption,
+        /// Manifests of nodes that an ANY join leaves out; made by the coordinator, whatever was sent (T-41).
+        #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "aiws::record::fields::list")]
+        skipped: Vec<Manifest>,
     }
     /// Opens a hold.
     PlaceHold = "placeHold" {
@@ -286,6 +289,20 @@ commands! {
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "aiws::record::fields::optional")]
         rule: Option<Ref>,
     }
+    /// Says that a hand-off no longer counts: what hangs on it becomes invalid and the run is held (HD-05.1).
+    InvalidateHandoff = "invalidateHandoff" {
+        /// The exact manifest.
+        handoff: HandoffRef,
+        /// Why.
+        #[serde(deserialize_with = "aiws::record::fields::some_text")]
+        reason: String,
+        /// What shows it; never empty.
+        #[serde(deserialize_with = "aiws::record::fields::some_unique")]
+        evidence: Vec<EvidenceId>,
+        /// Name and owner of the hold that it opens; derived where absent. An ended run opens none.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "aiws::record::fields::optional")]
+        hold: Option<HoldName>,
+    }
     /// Takes over a run's ownership.
     RecoverOwnership = "recoverOwnership" {
         /// The epoch that ends.
@@ -296,6 +313,11 @@ commands! {
         /// The human decision, where the policy asks for one.
         #[serde(deserialize_with = "aiws::record::fields::nullable")]
         decision_ref: Option<Id>,
+    }
+    /// Keeps words about a hand-off. They decide nothing.
+    RecordSummary = "recordSummary" {
+        /// What is said, and by whom; time and revision are derived.
+        summary: SummaryProposal,
     }
 }
 
@@ -349,6 +371,31 @@ pub struct HoldProposal {
         deserialize_with = "aiws::record::fields::unique"
     )]
     pub stop_disposition: Vec<aiws::record::StopDisposition>,
+}
+
+/// A summary as it is sent (SUM-1).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SummaryProposal {
+    /// The new summary.
+    pub summary_id: SummaryId,
+    /// The exact manifest that it is about.
+    pub handoff: HandoffRef,
+    /// Who wrote it.
+    pub author: SummaryAuthor,
+    /// The words.
+    #[serde(deserialize_with = "aiws::record::fields::some_text")]
+    pub text: String,
+}
+
+/// What a caller may say of a hold that a command opens of itself; the rest is derived.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HoldName {
+    /// The new hold.
+    pub hold_id: HoldId,
+    /// Who owns it.
+    pub owner: Id,
 }
 
 /// A command addressed to its stream, with what the caller expects of it.

@@ -5,7 +5,7 @@
 
 use aiws::decimal::U64;
 use aiws::digest::Digest;
-use aiws::id::{ActorId, Id, RequestId, StreamId};
+use aiws::id::{ActorId, Id, NodeId, RequestId, StreamId};
 use aiws::json::Value;
 use aiws::record::{ActorKind, Ref};
 use serde::{Deserialize, Serialize};
@@ -109,6 +109,10 @@ pub struct Outcome {
     pub owner: Option<Owner>,
     /// Due times set or cleared.
     pub due: Vec<DueChange>,
+    /// The node in which it launches work, said while a branch of the run is held: the gate of another branch lets it
+    /// pass. Where it is not said, every gate is in its way (HS-01.8).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<NodeId>,
 }
 
 /// An identity that may be used once in its mission.
@@ -145,6 +149,8 @@ pub enum IdentityKind {
     Assessment,
     /// A hold id.
     Hold,
+    /// A summary id.
+    Summary,
 }
 
 /// One gate of a scope that closes or opens.
@@ -173,8 +179,26 @@ pub enum Gate {
         /// The hold.
         hold_id: aiws::id::HoldId,
     },
+    /// An OPEN hold over a part of the scope.
+    Branch {
+        /// The hold.
+        hold_id: aiws::id::HoldId,
+        /// The nodes that it covers.
+        node_ids: Vec<NodeId>,
+    },
     /// Cancellation was requested.
     Cancel,
+}
+
+impl Gate {
+    /// Whether it is in the way of what launches work in this node, or, where there is none, anywhere in the scope.
+    #[must_use]
+    pub fn stops(&self, node: Option<&NodeId>) -> bool {
+        match self {
+            Self::Hold { .. } | Self::Cancel => true,
+            Self::Branch { node_ids, .. } => node.is_none_or(|node| node_ids.contains(node)),
+        }
+    }
 }
 
 /// A run's ownership.

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use aiws::id::{Id, NodeId};
 use aiws::json::Value;
 use aiws::record::{
-    Contract, DecisionConfig, Graph, HandoffConfig, Mapping, Node, NodeKind, OutcomeStatus,
-    SkipAction,
+    Contract, DecisionConfig, Graph, HandoffConfig, JoinMode, Mapping, Node, NodeKind,
+    OutcomeStatus, SkipAction,
 };
 use aiws::schema::Schema;
 
@@ -130,6 +130,17 @@ pub fn skip_action(config: &HandoffConfig, node: &NodeId) -> SkipAction {
     rule.map_or(SkipAction::Propagate, |rule| rule.action)
 }
 
+/// Whether a node waits for one input rather than for all of them.
+pub fn takes_any(node: &Node) -> bool {
+    matches!(&node.kind, NodeKind::Join(config) if config.mode == JoinMode::Any)
+}
+
+/// Whether an ANY join may leave out candidates that are not done (HD-04.7); it may not where nothing is said.
+pub fn excludes_losers(config: &HandoffConfig, join: &NodeId) -> bool {
+    let mut policies = config.join_policy.iter();
+    policies.any(|policy| policy.node_id == *join && policy.exclude_losers)
+}
+
 /// The branch that a DECISION takes for a result; none where the result lacks the field (FV-NODE-DECISION.1).
 pub fn chosen<'a>(config: &'a DecisionConfig, result: &Value) -> Option<&'a NodeId> {
     let field = result.get(&config.field)?;
@@ -183,6 +194,7 @@ pub fn validate(
     acyclic(graph)?;
     reaches_end(graph, &dependents)?;
     branches(graph, config, &dependents)?;
+    joins(graph, config)?;
     ports(graph, config)?;
     schemas(graph, config)?;
     for node in &graph.nodes {
@@ -194,13 +206,15 @@ pub fn validate(
     Ok(())
 }
 
-type Dependents<'a> = BTreeMap<&'a NodeId, Vec<&'a Node>>;
+/// The direct dependents of every node that has some.
+pub(crate) type Dependents<'a> = BTreeMap<&'a NodeId, Vec<&'a Node>>;
 
 fn at(node: &NodeId) -> aiws::json::Object {
     details(&[("nodeId", node.into())])
 }
 
-fn dependents(graph: &Graph) -> Dependents<'_> {
+/// Who waits for whom, at one walk over the edges.
+pub(crate) fn dependents(graph: &Graph) -> Dependents<'_> {
     let mut all = Dependents::new();
     for node in &graph.nodes {
         for producer in &node.depends_on {
@@ -210,7 +224,8 @@ fn dependents(graph: &Graph) -> Dependents<'_> {
     all
 }
 
-fn of<'a, 'b>(dependents: &'b Dependents<'a>, node: &NodeId) -> &'b [&'a Node] {
+/// The direct dependents of a node.
+pub(crate) fn of<'a, 'b>(dependents: &'b Dependents<'a>, node: &NodeId) -> &'b [&'a Node] {
     dependents.get(node).map_or(&[], Vec::as_slice)
 }
 
@@ -327,6 +342,20 @@ fn branches(
         check(Guard::GraphBranchRequired, optional.is_none(), || {
             at(optional.unwrap_or(&node.id))
         })?;
+    }
+    Ok(())
+}
+
+/// Policies of other graphs' joins are none of this graph's business, as in `ports`.
+fn joins(graph: &Graph, config: &HandoffConfig) -> Result<(), Rejection> {
+    for node in &graph.nodes {
+        let any = takes_any(node);
+        let optional = inputs(config, node).iter().any(|input| input.optional);
+        let takes = !any || (!optional && !node.depends_on.is_empty());
+        check(Guard::GraphAnyInputs, takes, || at(&node.id))?;
+        let mut policies = config.join_policy.iter();
+        let named = policies.any(|policy| policy.node_id == node.id);
+        check(Guard::GraphJoinPolicy, any || !named, || at(&node.id))?;
     }
     Ok(())
 }

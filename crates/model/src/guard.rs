@@ -47,6 +47,7 @@ guards! {
     NotTerminal "FV-RUN.4" TerminalExecution Gates "The run has not ended.";
     NotCanceling "HS-03.3" HoldActive Gates "No cancellation is pending.";
     NoOpenHold "HS-01.3" HoldActive Gates "No hold of the run is open.";
+    NodeNotHeld "HS-01.8" HoldActive Gates "No hold of a branch covers the node; for the whole run, no branch is held.";
     NoOuterGate "HS-01.11" HoldActive Gates "No gate of the mission or above it is closed.";
 
     // activateGraph.
@@ -59,23 +60,27 @@ guards! {
     GraphReachesEnd "FV-GRAPH.4" GraphInvalid Object "Every node reaches an END, and nothing comes after one.";
     GraphBranches "FV-NODE-DECISION.1" GraphInvalid Object "A DECISION's branches are its direct dependents, and its direct dependents are its branches.";
     GraphBranchRequired "HD-04.4" GraphInvalid Object "A DECISION's branch does not take its choice as an optional input.";
+    GraphAnyInputs "HD-04.6" GraphInvalid Object "An ANY join has inputs, and none of them is optional: it takes one that is complete.";
+    GraphJoinPolicy "HD-04.7" GraphInvalid Object "A join policy is of an ANY join.";
     GraphPorts "HF-03.10" GraphInvalid Object "Mappings connect direct dependencies, one input port each.";
     GraphSchemas "FV-GRAPH.9" GraphInvalid Object "Schemas use local references and the supported keywords only.";
     GraphDeadlines "FV-CON.3" GraphInvalid Object "No node's deadline lies past the contract's.";
 
     // commitBoundary.
-    ScopeIsRun "HS-01.12" ScopeUnsupported Authority "The hold's scope is this run.";
+    ScopeResolves "HS-01.12" ScopeUnsupported Authority "The hold's scope is this run, or a node of its pinned graph with all that depends on it.";
     ContinuationCleared "HF-02.14" HoldActive Gates "A blocked activation continues only after its hold is closed.";
     CheckpointNew "HF-02.2" IdentityConflict Object "The checkpoint has no manifest yet.";
     HandoffNew "HF-02.3" IdentityConflict Object "The hand-off id is new.";
     DeliveryNew "HF-02.4" IdentityConflict Object "Delivery ids are new.";
     HoldNew "HF-02.6" IdentityConflict Object "The hold id is new.";
     ActivationUndecided "HF-02.13" IdentityConflict Object "The activation has no final outcome yet.";
+    IterationOnce "HF-02.12" IdentityConflict Object "An iteration of a LOOP counts once.";
     ProducerKnown "HF-03.2" BasisStale Object "The producer is a node of the pinned graph.";
     BoundaryActive "FV-GRAPH.16" NodeNotReady Object "The producer was admitted.";
     BoundaryGenerated "HF-05.7" StateInvalid Object "A skip is never claimed by its own node; the coordinator makes it.";
     HoldOnlyBlocked "HF-05.4" StateInvalid Object "Only a BLOCKED boundary carries a hold.";
     BlockedHasHold "HF-05.8" StateInvalid Object "A BLOCKED boundary carries a hold.";
+    BlockedIsHeld "HF-05.8" StateInvalid Object "The hold of a BLOCKED boundary covers its node.";
     CauseGiven "HS-02.3" EvidenceInvalid Object "FAILED and CANCELED name a cause; other outcomes have none.";
     BasisIsHead "HF-01.7" BasisStale Object "The basis is the last committed revision and hash.";
     BasisGraph "HD-05.6" BasisStale Object "Graph and plan revision are the pinned ones.";
@@ -91,6 +96,10 @@ guards! {
     ApprovalsKnown "REL-3" EvidenceInvalid Object "Every approval that the manifest names is one of this run.";
     LineageKnown "REL-3" EvidenceInvalid Object "A correction replaces a manifest that this run committed.";
     TaskConfirmed "FV-NODE-TASK.2" EvidenceInvalid Object "A TASK is done by its own operation, confirmed applied.";
+    LoopConfirmed "FV-NODE-LOOP.2" EvidenceInvalid Object "An iteration of a LOOP is done by its own operation, confirmed applied.";
+    LoopDone "FV-NODE-LOOP.2" EvidenceInvalid Object "The result of a LOOP's iteration says done, true or false.";
+    LoopBound "HS-02.1" EvidenceInvalid Object "The last iteration that a LOOP may have is COMPLETED only where it is done.";
+    LoopExhausted "HS-02.1" EvidenceInvalid Object "A LOOP is BLOCKED as not done after its last iteration alone, with a hold for ATTEMPT_LIMIT.";
     DecisionField "FV-NODE-DECISION.1" EvidenceInvalid Object "A DECISION's result contains the field that it decides on.";
     ApprovalCurrent "FV-NODE-APPROVAL.1" ApprovalStale Object "An APPROVAL rests on an approval of this run that is current.";
     VerificationCurrent "FV-NODE-VERIFICATION.1" EvidenceInvalid Object "A VERIFICATION rests on the current passing verification.";
@@ -122,9 +131,13 @@ guards! {
     ConsumerKnown "REL-7" BasisStale Object "The consumer is a node of the pinned graph, in its current activation.";
     ConsumerPending "FV-GRAPH.14" NodeNotReady Object "The consumer was neither skipped nor ended.";
     InputsUnique "REL-7" InputSetConflict Object "No input stands twice.";
-    InputAcknowledged "HD-04.2" DeliveryState Object "Every input is acknowledged, for this activation.";
+    InputAcknowledged "HD-04.2" DeliveryState Object "Every input is acknowledged, for this activation or for the first of a LOOP.";
     ActivationUnbound "HD-03.6" InputSetConflict Object "The activation is not bound to an input set yet.";
     InputsComplete "HD-04.4" NodeNotReady Object "Every input port has its hand-off; a missing one is never a skip.";
+    AnyCompleted "HD-04.6" InputIncompatible Object "What an ANY join takes is complete.";
+    AnyTakesOne "HD-04.6" InputSetConflict Object "An ANY join takes one input.";
+    JoinSettled "HD-04.8" JoinUnsettled Object "No candidate that an ANY join leaves out has work that was admitted, is under way or is unsettled.";
+    LosersExcludable "HD-04.7" JoinUnsettled Object "A candidate that is not done and received is left out only where the join's policy says so.";
     OperationNew "FV-GRAPH.15" IdentityConflict Object "Operation and attempt were never named before.";
     DraftPrepared "FV-GRAPH.14" StateInvalid Object "The node has a prepared attempt.";
     ControlNoEffect "HD-03.5" StateInvalid Object "A control node has neither operation nor admission.";
@@ -189,7 +202,7 @@ guards! {
     DispatchEpoch "FV-REC.2" StaleEpoch Object "The attempt was prepared under the current epoch.";
     DispatchBinding "FV-GRAPH.15" StateInvalid Object "Attempt, operation, node and activation belong together.";
     DispatchPrepared "FV-EFF.6" StateInvalid Object "The attempt is PREPARED.";
-    DispatchTask "FV-GRAPH.14" NodeNotReady Object "The node is a TASK.";
+    DispatchTask "FV-GRAPH.14" NodeNotReady Object "The node runs work: it is a TASK or a LOOP.";
     DispatchActive "FV-GRAPH.16" NodeNotReady Object "The node is admitted and not ended.";
     DispatchConsumes "HD-03.8" BasisStale Object "The activation's consumption stands.";
     DispatchMaterial "FV-APR.2" ApprovalStale Admission "What the host is about to run is the admitted action.";
@@ -221,12 +234,29 @@ guards! {
     FinishCanceling "FV-RUN.5" StateInvalid Object "A cancellation is pending.";
     FinishResolved "HS-06.6" EffectUnresolved Object "No attempt is in flight or uncertain.";
 
+    // invalidateHandoff.
+    Invalidator "HC-IV.1" AuthorizationDenied Authority "A hand-off is invalidated by an operator, a rule or the runtime.";
+    InvalidKnown "HC-IV.1" DeliveryState Object "The hand-off is a manifest of this run, to the digest.";
+    InvalidOnce "HD-01.T6" DeliveryState Object "The hand-off was not invalidated before.";
+    InvalidShape "HC-IV.1" SchemaInvalid Object "A reason is said and evidence is named; the record, with all that hangs on the hand-off, has its shape.";
+
+    // recordSummary.
+    SummaryAuthor "SUM-1" AuthorizationDenied Authority "The author is the authenticated actor: the engine for ENGINE, a human, a worker or the engine for MODEL.";
+    SummaryHuman "SUM-2" HumanRequired Authority "Only a human writes as HUMAN.";
+    SummaryNew "HF-01.6" IdentityConflict Object "The summary id is new in the run.";
+    SummaryBasis "HC-RS.1" BasisStale Object "The hand-off is a manifest of this run, to the digest.";
+    SummarySettled "SUM-3" EffectUnresolved Object "The operation in which a MODEL wrote has a known outcome.";
+    SummaryApplied "SUM-3" EvidenceInvalid Object "The operation in which a MODEL wrote was applied.";
+    SummaryMatches "SUM-3" EvidenceInvalid Object "The operation in which a MODEL wrote made the hand-off or worked on it.";
+    SummaryShape "REL-10" SchemaInvalid Object "The summary has the shape of its record: words, and an operation exactly where a MODEL wrote.";
+
     // placeHold, resolveHold, recoverOwnership.
     HoldPlacer "HC-PH.1" AuthorizationDenied Authority "A hold is placed by an operator, a rule or the runtime.";
     HoldResolver "HS-01.6" ScopeUnsupported Authority "The scope's resolver revision is the trusted one.";
+    BranchPinned "HS-01.8" ScopeUnsupported Authority "A branch is named at the revision of the pinned graph.";
     HoldDecisions "HS-03.5" SchemaInvalid Object "The allowed decisions are named, each once.";
     HoldShape "HF-05.5" SchemaInvalid Object "The hold, with all that the ledger adds to it, has the shape of its record.";
-    HoldStopKnown "REL-8" NotFound Object "A stop disposition speaks of work in flight, once.";
+    HoldStopKnown "REL-8" NotFound Object "A stop disposition speaks of work in flight that the hold covers, once.";
     ResolveHuman "HS-03.7" HumanRequired Authority "A human resolves cancellations, uncertainty, limits and restarts under HUMAN.";
     ResolveRule "HS-03.9" AuthorizationDenied Authority "A rule resolves only under a configured rule policy.";
     ResolvePrincipal "HC-RH.1" AuthorizationDenied Authority "A hold is resolved by an operator or the runtime.";
@@ -241,7 +271,7 @@ guards! {
     ResolveInputs "HD-05.8" HoldNotClear Object "No invalidated input is force-cleared.";
     ResolveBlockers "REL-9" HoldNotClear Object "Confirmed evidence clears what the ledger cannot see.";
     ResolveRestart "HS-06.3" HoldNotClear Object "The host allows an automatic restart.";
-    ResolveDisposed "HS-06.6" HoldNotClear Object "Every attempt in flight has its disposition.";
+    ResolveDisposed "HS-06.6" HoldNotClear Object "Every attempt in flight that the hold covers has its disposition.";
     RecoverEpoch "HC-RO.1" StaleOwner Ownership "The expected epoch is the run's.";
     RecoverHuman "HS-03.11" HumanRequired Authority "A human decision is named by a human alone.";
 }

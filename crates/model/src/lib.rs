@@ -14,6 +14,7 @@ pub mod evolve;
 pub mod facts;
 pub mod graph;
 pub mod guard;
+pub mod hold;
 pub mod limits;
 pub mod mission;
 pub mod needs;
@@ -27,3 +28,4 @@ pub mod transition;
 pub mod wire;
 
 mod admission;
+mod iteration;

@@ -11,8 +11,10 @@ use aiws::record::{Lifecycle, Node, NodeKind, OutcomeStatus};
 use serde::Serialize;
 
 use crate::decide::complete_run::{accepted, current};
+use crate::decide::join;
 use crate::event::Gate;
 use crate::graph;
+use crate::hold;
 use crate::run::{NodeStatus, RunState};
 
 pub use steps::{Step, plan};
@@ -75,28 +77,26 @@ pub fn aggregate(state: &RunState, outer_gates: &[Gate], now_ms: u64) -> Aggrega
 }
 
 /// The nodes whose dependencies are satisfied and which were not admitted yet, in the order of the graph
-/// (FV-GRAPH.13). Empty while the run itself gates new work.
+/// (FV-GRAPH.13). Empty while the run itself gates new work; without those that a hold covers.
 pub fn ready_nodes(state: &RunState) -> Vec<NodeId> {
     if !is_open(state, &[]) {
         return Vec::new();
     }
     let nodes = state.graph.iter().flat_map(|graph| &graph.nodes);
     nodes
-        .filter(|node| is_ready(state, node))
+        .filter(|node| is_ready(state, node) && !hold::is_held(state, &node.id))
         .map(|node| node.id.clone())
         .collect()
 }
 
-/// Whether nothing gates new work of the run.
+/// Whether nothing gates new work of the run as a whole. A branch may be held all the same.
 fn is_open(state: &RunState, outer_gates: &[Gate]) -> bool {
-    let held = state
-        .holds
-        .values()
-        .any(|hold| hold.state == aiws::record::HoldState::Open);
+    let held = hold::open(state).any(hold::is_whole);
     state.lifecycle == Lifecycle::Running && !held && outer_gates.is_empty()
 }
 
-/// A node whose producers are all done, where a skipped one is done for an optional input alone.
+/// A node whose producers are all done, where a skipped one is done for an optional input alone; an ANY join, once one
+/// of them is complete and leaving out the others abandons no work.
 fn is_ready(state: &RunState, node: &Node) -> bool {
     let status = |id: &NodeId| state.nodes.get(id).map(|own| own.status);
     let done = |input: &graph::Input<'_>| match status(input.producer) {
@@ -109,8 +109,16 @@ fn is_ready(state: &RunState, node: &Node) -> bool {
         ),
         _ => false,
     };
-    status(&node.id) == Some(NodeStatus::Pending)
-        && graph::inputs(&state.config, node).iter().all(done)
+    let Some(own) = state.nodes.get(&node.id) else {
+        return false;
+    };
+    if own.status != NodeStatus::Pending {
+        return false;
+    }
+    match state.graph.as_deref().filter(|_| graph::takes_any(node)) {
+        Some(graph) => join::is_ready(state, graph, node, own),
+        None => graph::inputs(&state.config, node).iter().all(done),
+    }
 }
 
 /// Whether completeRun would find everything done (FV-RUN.2, FV-RUN.3).

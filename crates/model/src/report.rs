@@ -9,11 +9,14 @@ use aiws::decimal::Dec;
 use aiws::digest::Digest;
 use aiws::id::{ActivationId, AttemptId, HoldId, MissionId, NodeId, OperationId, RunId};
 use aiws::record::{
-    AttemptStatus, Cause, HoldReason, HoldState, Lifecycle, NodeKind, OperationStatus,
+    AttemptStatus, Cause, HoldMember, HoldReason, HoldScopeKind, HoldState, Lifecycle, NodeKind,
+    OperationStatus,
 };
 use serde::Serialize;
 
 use crate::decide::reconcile::is_uncertain;
+use crate::hold;
+use crate::iteration::iterates;
 use crate::plan::{Aggregate, aggregate, ready_nodes};
 use crate::run::{NodeState, NodeStatus, RunState};
 
@@ -37,7 +40,7 @@ pub struct Report {
     pub cause: Option<Cause>,
     /// How it stands, in one word.
     pub aggregate: Aggregate,
-    /// Whether an open hold gates it, whatever its execution does.
+    /// Whether an open hold gates it or a branch of it, whatever its execution does.
     pub held: bool,
     /// Nodes, in the order of the graph.
     pub nodes: Vec<NodeReport>,
@@ -75,9 +78,14 @@ pub struct NodeReport {
     pub status: NodeStatus,
     /// Its current activation.
     pub activation_id: ActivationId,
+    /// The iteration of a LOOP, from 1; none of any other node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iteration: Option<u64>,
     /// The node whose choice skipped it.
     pub skipped_by: Option<NodeId>,
-    /// Its operations, each with its attempts.
+    /// The open holds that cover it, whatever its status.
+    pub held_by: Vec<HoldId>,
+    /// Its operations, each with its attempts; of a LOOP those of all iterations.
     pub operations: Vec<OperationReport>,
     /// What its attempts spent, in units.
     pub spent: Dec,
@@ -121,6 +129,10 @@ pub struct HoldReport {
     pub reason: HoldReason,
     /// Who owns it.
     pub owner: aiws::id::Id,
+    /// What kind of thing it covers.
+    pub scope: HoldScopeKind,
+    /// What it covers: the whole run, or these nodes of it.
+    pub members: Vec<HoldMember>,
 }
 
 /// The report of a run's state, as of its last event.
@@ -130,16 +142,14 @@ pub fn of(state: &RunState) -> Report {
     for delivery in state.deliveries.values() {
         *deliveries.entry(delivery.record.state.name()).or_insert(0) += 1;
     }
-    let hold = |hold: &aiws::record::Hold| HoldReport {
+    let told = |hold: &aiws::record::Hold| HoldReport {
         hold_id: hold.hold_id.clone(),
         state: hold.state,
         reason: hold.reason,
         owner: hold.owner.clone(),
+        scope: hold.scope.kind,
+        members: hold.members.clone(),
     };
-    let held = state
-        .holds
-        .values()
-        .any(|hold| hold.state == HoldState::Open);
     Report {
         mission_id: state.subject.mission_id.clone(),
         run_id: state.subject.run_id.clone(),
@@ -149,11 +159,11 @@ pub fn of(state: &RunState) -> Report {
         lifecycle: state.lifecycle,
         cause: state.cause.clone(),
         aggregate: aggregate(state, &[], state.last_ms),
-        held,
+        held: hold::open(state).next().is_some(),
         nodes: nodes(state),
         ready: ready_nodes(state),
-        blocked_nodes: if held { unfinished(state) } else { Vec::new() },
-        holds: state.holds.values().map(hold).collect(),
+        blocked_nodes: blocked(state),
+        holds: state.holds.values().map(told).collect(),
         uncertain: attempts()
             .filter(|attempt| is_uncertain(state, attempt))
             .map(|attempt| attempt.attempt_id.clone())
@@ -167,8 +177,8 @@ pub fn of(state: &RunState) -> Report {
     }
 }
 
-/// Nodes that a hold over the run keeps from going on: all that are not done.
-fn unfinished(state: &RunState) -> Vec<NodeId> {
+/// Nodes that a hold keeps from going on: all that it covers and that are not done.
+fn blocked(state: &RunState) -> Vec<NodeId> {
     let open = |own: &NodeState| {
         matches!(
             own.status,
@@ -178,7 +188,7 @@ fn unfinished(state: &RunState) -> Vec<NodeId> {
     state
         .nodes
         .iter()
-        .filter(|(_, own)| open(own))
+        .filter(|(id, own)| open(own) && hold::is_held(state, id))
         .map(|(id, _)| id.clone())
         .collect()
 }
@@ -187,7 +197,7 @@ fn nodes(state: &RunState) -> Vec<NodeReport> {
     let nodes = state.graph.iter().flat_map(|graph| &graph.nodes);
     let report = |node: &aiws::record::Node| {
         let own = state.nodes.get(&node.id)?;
-        let operations = operations(state, own);
+        let operations = operations(state, &node.id);
         let actual = operations
             .iter()
             .flat_map(|operation| &operation.attempts)
@@ -197,7 +207,9 @@ fn nodes(state: &RunState) -> Vec<NodeReport> {
             kind: kind(&node.kind),
             status: own.status,
             activation_id: own.activation_id.clone(),
+            iteration: iterates(node).then_some(own.iteration),
             skipped_by: own.skipped_by.clone(),
+            held_by: hold::covering(state, &node.id),
             spent: sum(actual),
             operations,
         })
@@ -209,11 +221,11 @@ fn kind(kind: &NodeKind) -> &'static str {
     kind.name()
 }
 
-fn operations(state: &RunState, own: &NodeState) -> Vec<OperationReport> {
+fn operations(state: &RunState, node: &NodeId) -> Vec<OperationReport> {
     let mine = state
         .operations
         .values()
-        .filter(|operation| operation.activation_id.as_ref() == Some(&own.activation_id));
+        .filter(|operation| operation.node_id.as_ref() == Some(node));
     let attempt = |id: &AttemptId| {
         let attempt = state.attempts.get(id)?;
         Some(AttemptReport {

@@ -119,7 +119,9 @@ pub const TABLE: &[Row] = &[
     Row { kind: C::AdmitConsumer,       family: Handoff, stream: Run,     who: Any,      launch: Launch::InRun,   gated: true,  ends_with_run: true,  owned: true,  reads: &[R::Grant],   writes: NONE },
     Row { kind: C::PlaceHold,           family: Handoff, stream: Run,     who: Any,      launch: Launch::Nothing, gated: false, ends_with_run: true,  owned: true,  reads: NONE,          writes: NONE },
     Row { kind: C::ResolveHold,         family: Handoff, stream: Run,     who: Any,      launch: Launch::Nothing, gated: false, ends_with_run: false, owned: true,  reads: NONE,          writes: NONE },
+    Row { kind: C::InvalidateHandoff,   family: Handoff, stream: Run,     who: Any,      launch: Launch::Nothing, gated: false, ends_with_run: false, owned: true,  reads: NONE,          writes: NONE },
     Row { kind: C::RecoverOwnership,    family: Handoff, stream: Run,     who: Recovery, launch: Launch::Nothing, gated: false, ends_with_run: false, owned: true,  reads: NONE,          writes: NONE },
+    Row { kind: C::RecordSummary,       family: Handoff, stream: Run,     who: Any,      launch: Launch::Nothing, gated: false, ends_with_run: false, owned: true,  reads: NONE,          writes: NONE },
 ];
 
 #[cfg(test)]

@@ -5,11 +5,13 @@
 
 use aiws::decimal::{Dec, U64};
 use aiws::id::{
-    ApprovalId, AttemptId, DeliveryId, EvidenceId, GrantId, HoldId, NodeId, OperationId, RunId,
+    ActivationId, ApprovalId, AssessmentId, AttemptId, DeliveryId, EvidenceId, GrantId, HoldId,
+    NodeId, OperationId, RunId, SummaryId,
 };
 use aiws::record::{
     Ack, Approval, Assessment, Attempt, AttemptStatus, Cause, Claim, ClaimEnd, Consumption,
-    Delivery, DeliveryState, HandoffRef, Hold, HoldResolution, HoldState, Lifecycle, Operation,
+    ConsumptionState, Delivery, DeliveryState, HandoffRef, Hold, HoldResolution, HoldState,
+    Invalidation, Lifecycle, Operation,
 };
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +53,13 @@ pub enum Transition {
         /// The node whose choice skipped it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         skipped_by: Option<NodeId>,
+    },
+    /// An iteration of a LOOP ends; the node is PENDING again, in its next activation (T-27).
+    IterationEnded {
+        /// The node.
+        node_id: NodeId,
+        /// The iteration that ends, from 1.
+        iteration: U64,
     },
     /// A logical operation exists, with its first attempt PREPARED and its amount reserved.
     OperationAdmitted {
@@ -99,6 +108,15 @@ pub enum Transition {
         /// The record.
         consumption: Consumption,
     },
+    /// A consumption moves.
+    ConsumptionMoved {
+        /// The activation that it is bound to.
+        activation_id: ActivationId,
+        /// From.
+        from: ConsumptionState,
+        /// To.
+        to: ConsumptionState,
+    },
     /// A manifest of the command is committed: the main one (`skipped` null) or a generated one by its index.
     ManifestCommitted {
         /// Id and digest.
@@ -130,6 +148,21 @@ pub enum Transition {
     AssessmentRecorded {
         /// The record.
         assessment: Assessment,
+    },
+    /// An assessment no longer counts, for the reason and the evidence of the command.
+    AssessmentInvalidated {
+        /// The assessment.
+        assessment_id: AssessmentId,
+    },
+    /// A hand-off no longer counts. Comes after the moves of everything that the record lists.
+    HandoffInvalidated {
+        /// The record.
+        invalidation: Invalidation,
+    },
+    /// The command's summary is kept.
+    SummaryRecorded {
+        /// The summary.
+        summary_id: SummaryId,
     },
     /// A hold is OPEN.
     HoldOpened {

@@ -20,7 +20,7 @@ pub(super) struct Epochs {
 }
 
 /// Commands that need the ownership of their run.
-const OWNED: [&str; 14] = [
+const OWNED: [&str; 16] = [
     "activateGraph",
     "dispatch",
     "settle",
@@ -34,6 +34,8 @@ const OWNED: [&str; 14] = [
     "admitConsumer",
     "placeHold",
     "resolveHold",
+    "invalidateHandoff",
+    "recordSummary",
     TAKEOVER,
 ];
 

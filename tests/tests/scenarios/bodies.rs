@@ -377,6 +377,38 @@ pub fn resolve(id: &str, decision: &str, evidence: &[&str]) -> Json {
     })
 }
 
+/// invalidateHandoff of what a node handed over.
+pub fn invalidate(state: &RunState, node: &str) -> Json {
+    json!({
+        "type": "invalidateHandoff", "handoff": handoff(state, node), "reason": "it is wrong",
+        "evidence": ["evidence"],
+    })
+}
+
+/// The exact hand-off of a node.
+fn handoff(state: &RunState, node: &str) -> Json {
+    let mut all = state.manifests.values();
+    let committed = all.find(|committed| committed.manifest.producer.node_id.as_str() == node);
+    let committed = committed.expect("a manifest");
+    json!({
+        "handoffId": committed.manifest.handoff_id.as_str(), "digest": committed.digest.to_string(),
+    })
+}
+
+/// recordSummary about what a node handed over: a model's words where an operation is named, else an author's of a kind.
+pub fn summary(
+    state: &RunState,
+    node: &str,
+    author: (&str, &str, Option<&str>),
+    text: &str,
+) -> Json {
+    let (kind, actor, operation) = author;
+    json!({"type": "recordSummary", "summary": {
+        "summaryId": format!("summary-of-{node}"), "handoff": handoff(state, node),
+        "author": {"kind": kind, "actorId": actor, "operationId": operation}, "text": text,
+    }})
+}
+
 /// recoverOwnership from an epoch.
 pub fn recover(expected_epoch: u64, decision: Option<&str>) -> Json {
     json!({

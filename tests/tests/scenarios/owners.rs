@@ -56,7 +56,12 @@ async fn everything(w: &mut World, token: &str) -> Vec<(CommandType, &'static st
         (W1, admission),
         (HUMAN, bodies::hold(s, "hold-2", "OPERATOR", &["RECHECK"])),
         (HUMAN, bodies::resolve("hold-1", "CANCEL", &[])),
+        (HUMAN, bodies::invalidate(s, "a")),
         (HUMAN, bodies::recover(1, None)),
+        (
+            HUMAN,
+            bodies::summary(s, "a", ("HUMAN", HUMAN, None), "done"),
+        ),
     ];
     bodies
         .into_iter()

@@ -39,6 +39,14 @@ pub struct HandoffConfig {
     /// What arrives where, and what each consumer accepts (HF-04.7).
     #[serde(deserialize_with = "fields::list")]
     pub mappings: Vec<Mapping>,
+    /// What an ANY join may do with the candidates that it does not take (HD-04.7); without a policy it leaves none
+    /// of them out.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "fields::list"
+    )]
+    pub join_policy: Vec<JoinPolicy>,
     /// What a skipped required input means, per consumer.
     #[serde(deserialize_with = "fields::list")]
     pub required_skip: Vec<RequiredSkip>,
@@ -87,6 +95,16 @@ pub struct Mapping {
     pub schema: Option<Value>,
 }
 
+/// What one ANY join may do with the candidates that it does not take.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct JoinPolicy {
+    /// The join.
+    pub node_id: NodeId,
+    /// Whether candidates that are not done may be left out, and open deliveries closed.
+    pub exclude_losers: bool,
+}
+
 /// What a skipped required input means for one node.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -115,7 +133,8 @@ checked! { HandoffConfig }
 impl Record for HandoffConfig {}
 
 impl HandoffConfig {
-    /// One answer per question: no input is mapped twice from the same node, no node has two skip rules.
+    /// One answer per question: no input is mapped twice from the same node, no node has two skip rules, no join
+    /// two policies.
     fn check(&self) -> Result<(), Error> {
         let inputs = self
             .mappings
@@ -125,6 +144,12 @@ impl HandoffConfig {
             return Err(Error::schema(
                 format!("/mappings/{index}"),
                 "expected one mapping per input and producer",
+            ));
+        }
+        if let Some(index) = repeated(self.join_policy.iter().map(|policy| &policy.node_id)) {
+            return Err(Error::schema(
+                format!("/joinPolicy/{index}"),
+                "expected one policy per join",
             ));
         }
         if let Some(index) = repeated(self.required_skip.iter().map(|rule| &rule.node_id)) {

@@ -52,7 +52,8 @@ names! {
 }
 
 impl DeliveryState {
-    /// Whether it never changes again.
+    /// Whether no claim, receipt or release changes it any more. Only an invalidation still reaches a receipt
+    /// (HD-01.T5).
     pub const fn is_final(self) -> bool {
         matches!(
             self,
@@ -208,7 +209,7 @@ pub struct Join {
     /// The chosen deliveries: those of the inputs, in any order.
     #[serde(deserialize_with = "fields::unique")]
     pub selected: Vec<DeliveryId>,
-    /// Deliveries that this choice closes; none of them was chosen.
+    /// Deliveries to this activation that the choice closes; none of them was chosen.
     #[serde(deserialize_with = "fields::unique")]
     pub excluded: Vec<DeliveryId>,
     /// Received deliveries that were neither chosen nor closed.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Record, fields, names};
 use crate::canonical::from_value_at;
 use crate::de::nested;
-use crate::decimal::{Dec, Ms};
+use crate::decimal::{Dec, DecPlus, Ms};
 use crate::error::Error;
 use crate::id::{GraphId, NodeId};
 use crate::json::{Object, Value};
@@ -30,6 +30,8 @@ names! {
     JoinMode {
         /// For every required predecessor (FV-NODE-JOIN.1).
         All = "ALL",
+        /// For one predecessor that is complete (HD-04.6).
+        Any = "ANY",
     }
 }
 
@@ -72,8 +74,12 @@ pub enum NodeKind {
     Task(TaskConfig),
     /// Chooses one of two branches by a member of its data.
     Decision(DecisionConfig),
+    /// Sets off all that depend on it at once.
+    Fork,
     /// Waits for its predecessors.
     Join(JoinConfig),
+    /// Runs one operation per iteration, until it is done or its bound is reached.
+    Loop(LoopConfig),
     /// Waits for a current approval.
     Approval,
     /// Waits for a current passing verification.
@@ -116,12 +122,22 @@ pub struct JoinConfig {
     pub mode: JoinMode,
 }
 
+/// Configuration of a LOOP.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LoopConfig {
+    /// The most iterations (FV-NODE-LOOP.1).
+    pub max_iterations: DecPlus,
+}
+
 impl NodeKind {
     /// The names of the kinds that are built.
     pub const NAMES: &'static [&'static str] = &[
         "TASK",
         "DECISION",
+        "FORK",
         "JOIN",
+        "LOOP",
         "APPROVAL",
         "VERIFICATION",
         "ACCEPTANCE",
@@ -133,7 +149,9 @@ impl NodeKind {
         match self {
             NodeKind::Task(_) => "TASK",
             NodeKind::Decision(_) => "DECISION",
+            NodeKind::Fork => "FORK",
             NodeKind::Join(_) => "JOIN",
+            NodeKind::Loop(_) => "LOOP",
             NodeKind::Approval => "APPROVAL",
             NodeKind::Verification => "VERIFICATION",
             NodeKind::Acceptance => "ACCEPTANCE",
@@ -143,7 +161,7 @@ impl NodeKind {
 
     /// Whether the node carries an operation; all others are control nodes with no operation (HF-03.3).
     pub const fn runs_work(&self) -> bool {
-        matches!(self, NodeKind::Task(_))
+        matches!(self, NodeKind::Task(_) | NodeKind::Loop(_))
     }
 
     fn config(&self) -> Result<Value, Error> {
@@ -151,9 +169,12 @@ impl NodeKind {
             NodeKind::Task(config) => crate::canonical::to_value(config),
             NodeKind::Decision(config) => crate::canonical::to_value(config),
             NodeKind::Join(config) => crate::canonical::to_value(config),
-            NodeKind::Approval | NodeKind::Verification | NodeKind::Acceptance | NodeKind::End => {
-                Ok(Value::Object(Object::new()))
-            }
+            NodeKind::Loop(config) => crate::canonical::to_value(config),
+            NodeKind::Fork
+            | NodeKind::Approval
+            | NodeKind::Verification
+            | NodeKind::Acceptance
+            | NodeKind::End => Ok(Value::Object(Object::new())),
         }
     }
 
@@ -162,7 +183,9 @@ impl NodeKind {
         match kind {
             "TASK" => from_value_at(config, "/config").map(NodeKind::Task),
             "DECISION" => from_value_at(config, "/config").map(NodeKind::Decision),
+            "FORK" => empty(NodeKind::Fork),
             "JOIN" => from_value_at(config, "/config").map(NodeKind::Join),
+            "LOOP" => from_value_at(config, "/config").map(NodeKind::Loop),
             "APPROVAL" => empty(NodeKind::Approval),
             "VERIFICATION" => empty(NodeKind::Verification),
             "ACCEPTANCE" => empty(NodeKind::Acceptance),

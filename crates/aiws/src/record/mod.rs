@@ -9,7 +9,9 @@ mod delivery;
 pub mod fields;
 mod graph;
 mod hold;
+mod invalidation;
 mod manifest;
+mod summary;
 mod work;
 
 pub use artifact::*;
@@ -18,7 +20,9 @@ pub use contract::*;
 pub use delivery::*;
 pub use graph::*;
 pub use hold::*;
+pub use invalidation::*;
 pub use manifest::*;
+pub use summary::*;
 pub use work::*;
 
 use serde::de::DeserializeOwned;

@@ -205,16 +205,40 @@ pub fn hold() -> Example {
     }
 }
 
+fn invalidation() -> Example {
+    let text = format!(
+        r#"{{"invalidationId":"i","handoff":{{"handoffId":"h1","digest":"{}"}},"reason":"wrong","evidence":["e"],
+        "actorId":"ann","affectedDeliveries":["d1"],"affectedConsumptions":["a2"],"affectedAssessments":["v"],
+        "holdId":"x","atMs":"9","revision":"4"}}"#,
+        sha('a')
+    );
+    Example {
+        nullable: &["/holdId"],
+        ..example::<Invalidation>("invalidation", text)
+    }
+}
+
+fn summary() -> Example {
+    let text = format!(
+        r#"{{"summaryId":"s","handoff":{{"handoffId":"h1","digest":"{}"}},
+        "author":{{"kind":"MODEL","actorId":"w","operationId":"o"}},"text":"the plan, in short","createdAtMs":"9",
+        "revision":"4"}}"#,
+        sha('a')
+    );
+    example::<Summary>("summary", text)
+}
+
 pub fn config() -> Example {
     let text = r#"{"optionalInputs":[{"nodeId":"join","inputPort":"look"}],
         "mappings":[{"nodeId":"join","inputPort":"look","fromNodeId":"look","accepts":["COMPLETED","SKIPPED"],
             "schema":{"type":"object"}}],
+        "joinPolicy":[{"nodeId":"first","excludeLosers":true}],
         "requiredSkip":[{"nodeId":"join","action":"PROPAGATE"}],"restartPolicy":"AUTO","leaseMs":"30000",
         "defaultStop":"DRAIN","maxRecipients":"64",
         "scopeBindings":[{"ref":{"id":"r","revision":"1"},"kind":"RUN","resolverRevision":"1"}]}"#;
     Example {
         open: &["/mappings/0/schema"],
-        optional: &["/mappings/0/schema"],
+        optional: &["/mappings/0/schema", "/joinPolicy"],
         ..example::<HandoffConfig>("config", text.to_owned())
     }
 }
@@ -278,6 +302,8 @@ pub fn all() -> Vec<Example> {
         claimed(),
         consumption(),
         hold(),
+        invalidation(),
+        summary(),
         config(),
     ];
     examples.extend(work());

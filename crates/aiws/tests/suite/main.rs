@@ -8,6 +8,7 @@ mod canonical;
 mod codes;
 mod corpora;
 mod examples;
+mod nodes;
 mod records;
 mod refusals;
 mod relations;

@@ -110,6 +110,10 @@ fn hf_01_4_no_member_for_bytes() {
             if closed && matches!(value.pointer(&place), Some(Value::Object(_))) {
                 for member in ["bytes", "content", "data", "body", "text"] {
                     let pointer = format!("{place}/{member}");
+                    // The words of a summary are bounded text, and the only such member.
+                    if (example.name, pointer.as_str()) == ("summary", "/text") {
+                        continue;
+                    }
                     refused(
                         &example,
                         &changed(&value, &pointer, Some(Value::from("aGk="))),

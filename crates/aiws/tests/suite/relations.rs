@@ -303,3 +303,14 @@ fn members_that_nothing_reads_are_absent() {
         refused(name, place, text, place);
     }
 }
+
+/// Proves SUM-3, HF-01.1: a summary names an operation exactly where a model wrote it.
+#[test]
+fn sum_3_an_operation_goes_with_a_model() {
+    let place = "/author/operationId";
+    for kind in ["HUMAN", "ENGINE"] {
+        refused("summary", "/author/kind", &format!("{kind:?}"), place);
+    }
+    refused("summary", place, "null", place);
+    refused("summary", "/author/kind", r#""AGENT""#, "/author/kind");
+}

@@ -322,6 +322,7 @@ impl Job {
         Ok(HandoffConfig {
             optional_inputs,
             mappings: Vec::new(),
+            join_policy: Vec::new(),
             required_skip: Vec::new(),
             restart_policy: RestartPolicy::Auto,
             lease_ms: DecPlus::new(Dec::from_u64(limits::LEASE_MS))?,

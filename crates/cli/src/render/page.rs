@@ -471,7 +471,11 @@ pub fn hold_words(reason: HoldReason) -> (&'static str, &'static str) {
             "what made it fail mended, then a recheck",
         ),
         HoldReason::Operator => ("a person paused the run", "a person who continues it"),
-        HoldReason::InvalidatedInput | HoldReason::Rule => (
+        HoldReason::InvalidatedInput => (
+            "what a node handed over was found to be wrong; the log shows which",
+            "nothing in this run: cancel it and start another one",
+        ),
+        HoldReason::Rule => (
             "a rule stopped the run",
             "what the rule asks for, then a recheck",
         ),

@@ -50,15 +50,18 @@ pub fn answer(reader: &Reader, named: Option<&str>, view: View) -> Result<Answer
     }))
 }
 
-/// Which node a delivery is for, from the boundary that made it.
+/// Which node a delivery is for, from the event that made it.
 type Recipients = BTreeMap<DeliveryId, NodeId>;
 
 fn remember(recipients: &mut Recipients, sealed: &Sealed) {
-    if let Body::CommitBoundary(body) = &sealed.event.command {
-        let manifests = std::iter::once(&body.manifest).chain(&body.skipped);
-        let all = manifests.flat_map(|manifest| &manifest.recipients);
-        recipients.extend(all.map(|to| (to.delivery_id.clone(), to.node_id.clone())));
-    }
+    let (own, skipped) = match &sealed.event.command {
+        Body::CommitBoundary(body) => (Some(&body.manifest), &body.skipped),
+        Body::AdmitConsumer(body) => (None, &body.skipped),
+        _ => return,
+    };
+    let all = own.into_iter().chain(skipped);
+    let all = all.flat_map(|manifest| &manifest.recipients);
+    recipients.extend(all.map(|to| (to.delivery_id.clone(), to.node_id.clone())));
 }
 
 fn line(sequence: u64, sealed: &Sealed, recipients: &Recipients) -> String {
@@ -137,6 +140,13 @@ fn what(sealed: &Sealed, recipients: &Recipients) -> String {
         Body::Accept(body) => format!("{} {}", body.verdict, escape::line(&event.decision_class)),
         Body::Verify(body) => body.verdict.to_string(),
         Body::PlaceHold(body) => body.hold.reason.to_string(),
+        Body::InvalidateHandoff(body) => {
+            format!("handoff {}", short(body.handoff.handoff_id.as_str()))
+        }
+        Body::RecordSummary(body) => {
+            let about = short(body.summary.handoff.handoff_id.as_str());
+            format!("{} of handoff {about}", body.summary.author.kind)
+        }
         Body::RecoverOwnership(body) => format!("from epoch {}", body.expected_epoch),
         Body::GrantCommand(body) => escape::clip(&escape::line(body.grant.grant_id.as_str()), 30),
         _ => String::new(),

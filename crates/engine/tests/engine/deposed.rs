@@ -169,7 +169,10 @@ fn bodies(old: &RunState) -> Vec<(&'static str, Body)> {
             claim_token: token,
             generation,
         }),
-        Body::AdmitConsumer(praxis_model::command::AdmitConsumer { consumption }),
+        Body::AdmitConsumer(praxis_model::command::AdmitConsumer {
+            consumption,
+            skipped: Vec::new(),
+        }),
         Body::PlaceHold(PlaceHold { hold: hold("h") }),
         Body::ResolveHold(ResolveHold {
             hold_id: id("h"),
@@ -178,10 +181,28 @@ fn bodies(old: &RunState) -> Vec<(&'static str, Body)> {
             evidence: Vec::new(),
             rule: None,
         }),
+        Body::InvalidateHandoff(praxis_model::command::InvalidateHandoff {
+            handoff: delivery.handoff.clone(),
+            reason: "r".to_owned(),
+            evidence: vec![id("seen")],
+            hold: None,
+        }),
         Body::RecoverOwnership(praxis_model::command::RecoverOwnership {
             expected_epoch: dec(1),
             reason: "r".to_owned(),
             decision_ref: None,
+        }),
+        Body::RecordSummary(praxis_model::command::RecordSummary {
+            summary: praxis_model::command::SummaryProposal {
+                summary_id: id("summary"),
+                handoff: delivery.handoff,
+                author: aiws::record::SummaryAuthor {
+                    kind: aiws::record::AuthorKind::Human,
+                    actor_id: id("human:op"),
+                    operation_id: None,
+                },
+                text: "t".to_owned(),
+            },
         }),
     ];
     let run_commands = CommandType::ALL.iter().filter(|kind| {

@@ -11,11 +11,12 @@ use aiws::id::ActivationId;
 use aiws::json::Value;
 use aiws::record::{
     AdmissionProposal, Attempt, AttemptStatus, Consumption, ConsumptionState,
-    DeliveryState as State, Entitlement, InputRef, Join, JoinMode, Node, Operation,
+    DeliveryState as State, Entitlement, Graph, InputRef, Join, JoinMode, Node, Operation,
     OperationStatus,
 };
 use aiws::{object, record::Artifact};
 
+use super::join::{self, Choice};
 use super::{claims, material};
 use crate::account::Posting;
 use crate::admission::{self, Wanted, details};
@@ -25,8 +26,9 @@ use crate::event::{Identity, IdentityKind, Outcome};
 use crate::facts::Facts;
 use crate::graph;
 use crate::guard::{Guard, check, need};
+use crate::iteration;
 use crate::mission::cost_account;
-use crate::run::{Committed, DeliveryState, NodeStatus, RunState};
+use crate::run::{Committed, DeliveryState, NodeState, NodeStatus, RunState};
 use crate::transition::Transition;
 
 /// Stages 8 and 9 of admitConsumer.
@@ -42,30 +44,49 @@ pub(super) fn decide(
         .as_ref()
         .and_then(|reference| facts.admissions.get(reference));
     new_identities(state, sent, proposal)?;
-    let node = consumer(state, sent)?;
-    let deliveries = inputs(state, sent)?;
+    let (graph, node, own) = consumer(state, sent)?;
+    let deliveries = inputs(state, sent, &iteration::received_as(state, node, own))?;
     let artifacts = materials(&deliveries);
     material::verified(artifacts.iter().copied(), facts)?;
     for (delivery, committed) in &deliveries {
         claims::accepted(state, delivery, committed)?;
         claims::fits(state, delivery, committed)?;
+        if graph::takes_any(node) {
+            join::complete(committed)?;
+        }
     }
     if let Some(proposal) = proposal {
         admission::payload(node, &proposal.action)?;
     }
-    let ordered = selection(state, sent, node, &deliveries)?;
+    unbound(state, sent, node)?;
+    let (ordered, choice) = match graph::takes_any(node) {
+        true => {
+            let choice = join::chosen(state, graph, node, own, sent)?;
+            (sent.inputs.clone(), choice)
+        }
+        false => (
+            selection(state, sent, node, &deliveries)?,
+            Choice::default(),
+        ),
+    };
     let control = sent.operation_id.is_none() && sent.admission_ref.is_none();
     check(
         Guard::ControlNoEffect,
         node.kind.runs_work() != control,
         || details(&[("nodeId", (&node.id).into())]),
     )?;
-    let consumption = record(state, sent, node, ordered)?;
+    let skipped = join::manifests(state, graph, facts, &choice)?;
+    let chosen = match graph::takes_any(node) {
+        true => join::record(node, sent, &choice, &skipped),
+        false => all(&ordered),
+    };
+    let consumption = record(state, sent, node, ordered, chosen);
     let mut outcome = Outcome::default();
     outcome.transitions.push(moved(state, node));
     outcome.transitions.push(Transition::ConsumptionRecorded {
         consumption: consumption.clone(),
     });
+    join::leave_out(state, facts, node, &choice, &skipped, &mut outcome)?;
     let mut before_ms: Vec<u64> = artifacts
         .iter()
         .filter_map(|artifact| artifact.retain_until_ms.to_u64())
@@ -86,7 +107,10 @@ pub(super) fn decide(
         &consumption,
         proposal.filter(|_| node.kind.runs_work()),
     );
-    let command = Body::AdmitConsumer(AdmitConsumer { consumption });
+    let command = Body::AdmitConsumer(AdmitConsumer {
+        consumption,
+        skipped,
+    });
     Ok(Decision {
         command,
         outcome,
@@ -97,7 +121,10 @@ pub(super) fn decide(
 }
 
 /// 8a and 8b: the consumer in its current activation, not skipped and not ended.
-fn consumer<'a>(state: &'a RunState, sent: &Consumption) -> Result<&'a Node, Rejection> {
+fn consumer<'a>(
+    state: &'a RunState,
+    sent: &Consumption,
+) -> Result<(&'a Graph, &'a Node, &'a NodeState), Rejection> {
     let named = || details(&[("nodeId", (&sent.node_id).into())]);
     let graph = need(Guard::GraphPinned, state.graph.as_deref(), named)?;
     let node = need(
@@ -117,7 +144,7 @@ fn consumer<'a>(state: &'a RunState, sent: &Consumption) -> Result<&'a Node, Rej
         own.status == NodeStatus::Pending || bound,
         named,
     )?;
-    Ok(node)
+    Ok((graph, node, own))
 }
 
 /// 8a: neither operation nor attempt was ever named before; the mission-wide rest is the durable boundary's.
@@ -145,10 +172,12 @@ fn new_identities(
     })
 }
 
-/// 8a to 8d of every input: it exists, is acknowledged for this activation, and is the delivered hand-off.
+/// 8a to 8d of every input: it exists, is acknowledged for this activation (of a LOOP's iterations for the first), and
+/// is the delivered hand-off.
 fn inputs<'a>(
     state: &'a RunState,
     sent: &Consumption,
+    activation: &ActivationId,
 ) -> Result<Vec<(&'a DeliveryState, &'a Committed)>, Rejection> {
     let mut all = Vec::new();
     for input in &sent.inputs {
@@ -157,7 +186,7 @@ fn inputs<'a>(
     for (input, delivery) in &all {
         let record = &delivery.record;
         let mine = record.recipient.node_id == sent.node_id
-            && record.recipient.activation_id == sent.activation_id;
+            && record.recipient.activation_id == *activation;
         check(
             Guard::InputAcknowledged,
             mine && record.state == State::Acknowledged,
@@ -188,13 +217,8 @@ fn materials<'a>(deliveries: &[(&'a DeliveryState, &'a Committed)]) -> Vec<&'a A
         .collect()
 }
 
-/// 8f: the activation is free and every port has its one input; the inputs in the order of the ports.
-fn selection(
-    state: &RunState,
-    sent: &Consumption,
-    node: &Node,
-    deliveries: &[(&DeliveryState, &Committed)],
-) -> Result<Vec<InputRef>, Rejection> {
+/// 8f: the activation is free, and no input stands twice.
+fn unbound(state: &RunState, sent: &Consumption, node: &Node) -> Result<(), Rejection> {
     let named = || {
         details(&[
             ("nodeId", (&node.id).into()),
@@ -207,7 +231,22 @@ fn selection(
         named,
     )?;
     let ids: BTreeSet<_> = sent.inputs.iter().map(|input| &input.delivery_id).collect();
-    check(Guard::InputsUnique, ids.len() == sent.inputs.len(), named)?;
+    check(Guard::InputsUnique, ids.len() == sent.inputs.len(), named)
+}
+
+/// 8f: every port has its one input; the inputs in the order of the ports.
+fn selection(
+    state: &RunState,
+    sent: &Consumption,
+    node: &Node,
+    deliveries: &[(&DeliveryState, &Committed)],
+) -> Result<Vec<InputRef>, Rejection> {
+    let named = || {
+        details(&[
+            ("nodeId", (&node.id).into()),
+            ("activationId", (&sent.activation_id).into()),
+        ])
+    };
     let mut ordered = Vec::new();
     let ports = graph::inputs(&state.config, node);
     for input in &ports {
@@ -235,13 +274,10 @@ fn record(
     sent: &Consumption,
     node: &Node,
     inputs: Vec<InputRef>,
-) -> Result<Consumption, Rejection> {
-    let selected = inputs
-        .iter()
-        .map(|input| input.delivery_id.clone())
-        .collect();
+    join: Join,
+) -> Consumption {
     let works = node.kind.runs_work();
-    Ok(Consumption {
+    Consumption {
         mission_id: state.subject.mission_id.clone(),
         run_id: sent.run_id.clone(),
         node_id: node.id.clone(),
@@ -251,19 +287,25 @@ fn record(
         inputs,
         owner_epoch: Dec::from_u64(state.epoch),
         revision: Dec::from_u64(state.head.revision.get() + 1),
-        join: Join {
-            mode: JoinMode::All,
-            selected,
-            excluded: Vec::new(),
-            unselected_acknowledged: Vec::new(),
-        },
+        join,
         state: ConsumptionState::Valid,
         entitlement: if works {
             Entitlement::Operation
         } else {
             Entitlement::Control
         },
-    })
+    }
+}
+
+/// How a node that waits for all of its inputs chose them.
+fn all(inputs: &[InputRef]) -> Join {
+    let selected = inputs.iter().map(|input| input.delivery_id.clone());
+    Join {
+        mode: JoinMode::All,
+        selected: selected.collect(),
+        excluded: Vec::new(),
+        unselected_acknowledged: Vec::new(),
+    }
 }
 
 fn moved(state: &RunState, node: &Node) -> Transition {

@@ -1,7 +1,8 @@
 //! What a boundary brings with it: recipients, skips, exclusions, outstanding effects, and the generated manifests.
 //!
 //! Invariant: everything here is derived from the pinned graph and the state, never taken from a caller
-//! (HF-03.10, HF-05.5, HC-ENV.5). Called by commitBoundary, which compares, and by draft, which fills in.
+//! (HF-03.10, HF-05.5, HC-ENV.5). Called by commitBoundary, which compares, by draft, which fills in, and by
+//! admitConsumer for what an ANY join leaves out.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,9 @@ use aiws::record::{
 
 use crate::facts::Facts;
 use crate::graph;
+use crate::iteration;
 use crate::run::{NodeStatus, RunState};
+use crate::stream::derived;
 
 /// A place that a manifest goes to, without its delivery id.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +54,20 @@ pub(crate) struct Consequences {
     pub(crate) skips: Vec<Skip>,
     /// Deliveries that other producers made to nodes which are skipped now (T-75).
     pub(crate) excluded: Vec<DeliveryId>,
+    /// Whether the node itself comes again, in its next iteration; nobody else receives anything then.
+    pub(crate) again: bool,
+}
+
+impl Consequences {
+    /// Which nodes may go on: the recipients, or the node itself.
+    pub(crate) fn eligible(&self, node: &NodeId, status: OutcomeStatus) -> Vec<NodeId> {
+        let nodes: BTreeSet<&NodeId> = self.places.iter().map(|place| &place.node_id).collect();
+        match status {
+            OutcomeStatus::Completed if !self.again => nodes.into_iter().cloned().collect(),
+            OutcomeStatus::Completed | OutcomeStatus::Blocked => vec![node.clone()],
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// New ids for one manifest.
@@ -64,6 +81,26 @@ pub(crate) struct ManifestIds {
     pub(crate) deliveries: Vec<DeliveryId>,
 }
 
+/// New ids for the manifest at this index of the event that is to be made; `deliveries` counts through the event.
+pub(crate) fn new_ids(
+    state: &RunState,
+    index: usize,
+    places: usize,
+    deliveries: &mut usize,
+) -> ManifestIds {
+    let new =
+        |kind: &str, index| derived(&state.stream, state.head.revision.get() + 1, kind, index);
+    let first = *deliveries;
+    *deliveries += places;
+    ManifestIds {
+        handoff: HandoffId::from(new("handoff", index)),
+        checkpoint: CheckpointId::from(new("checkpoint", index)),
+        deliveries: (first..*deliveries)
+            .map(|at| DeliveryId::from(new("delivery", at)))
+            .collect(),
+    }
+}
+
 /// What follows from this outcome. Only COMPLETED goes anywhere: BLOCKED goes on later under the same activation,
 /// and FAILED and CANCELED end the run.
 pub(crate) fn consequences(
@@ -75,6 +112,12 @@ pub(crate) fn consequences(
 ) -> Consequences {
     if status != OutcomeStatus::Completed {
         return Consequences::default();
+    }
+    if iteration::goes_on(node, status, result) {
+        return Consequences {
+            again: true,
+            ..Consequences::default()
+        };
     }
     let NodeKind::Decision(decision) = &node.kind else {
         let places = places(state, graph, &node.id, |_| true);
@@ -100,6 +143,7 @@ pub(crate) fn consequences(
         places,
         skips,
         excluded,
+        again: false,
     }
 }
 
@@ -162,20 +206,7 @@ pub(crate) fn controls(state: &RunState, facts: &Facts, approvals: Vec<Ref>) -> 
 }
 
 /// How work may go on: advisory but for the checks (REL-13, REL-14).
-pub(crate) fn resume(
-    node: &NodeId,
-    status: OutcomeStatus,
-    places: &[Place],
-    blockers: Vec<Blocker>,
-) -> Resume {
-    let eligible_node_ids = match status {
-        OutcomeStatus::Completed => {
-            let nodes: BTreeSet<&NodeId> = places.iter().map(|place| &place.node_id).collect();
-            nodes.into_iter().cloned().collect()
-        }
-        OutcomeStatus::Blocked => vec![node.clone()],
-        _ => Vec::new(),
-    };
+pub(crate) fn resume(eligible_node_ids: Vec<NodeId>, blockers: Vec<Blocker>) -> Resume {
     Resume {
         eligible_node_ids,
         blockers,
@@ -267,13 +298,13 @@ pub(crate) fn skip_manifest(
         result: Value::Null,
         controls: controls(state, facts, Vec::new()),
         context: Context::default(),
-        resume: resume(&skip.node_id, status, &skip.places, Vec::new()),
+        resume: resume(Vec::new(), Vec::new()),
         lineage: None,
     })
 }
 
 /// The successors that can still receive something, as places.
-fn places(
+pub(super) fn places(
     state: &RunState,
     graph: &Graph,
     from: &NodeId,
@@ -318,6 +349,7 @@ fn skips(state: &RunState, graph: &Graph, decision: &NodeId, unchosen: &NodeId) 
             own == Some(NodeStatus::Skipped)
                 || gone.contains(producer)
                 || (producer == decision && node.id == *unchosen)
+                || (graph::takes_any(node) && is_left_out(state, graph, producer, &node.id))
         };
         match fate(state, node, skipped) {
             Fate::Stays => {}
@@ -354,12 +386,32 @@ fn skips(state: &RunState, graph: &Graph, decision: &NodeId, unchosen: &NodeId) 
     all
 }
 
+/// Whether an earlier choice took another way than the one to this consumer. Whoever waits for all is skipped then; an
+/// ANY join goes on waiting for the rest, and has to remember.
+fn is_left_out(state: &RunState, graph: &Graph, producer: &NodeId, consumer: &NodeId) -> bool {
+    let decides = |node: &Node| matches!(node.kind, NodeKind::Decision(_));
+    let own = state.nodes.get(producer).map(|own| own.status);
+    let told = |id: &HandoffId| {
+        let committed = state.manifests.get(id);
+        committed.is_some_and(|committed| committed.manifest.producer.node_id == *producer)
+    };
+    graph::node(graph, producer).is_some_and(decides)
+        && own == Some(NodeStatus::Completed)
+        && !state.deliveries.values().any(|delivery| {
+            let record = &delivery.record;
+            record.recipient.node_id == *consumer && told(&record.handoff.handoff_id)
+        })
+}
+
+/// An ANY join needs one of its inputs, everything else each that is required (T-42).
 fn fate(state: &RunState, node: &Node, skipped: impl Fn(&NodeId) -> bool) -> Fate {
     let inputs = graph::inputs(&state.config, node);
-    let required = inputs
-        .iter()
-        .any(|input| !input.optional && skipped(input.producer));
+    let required = |input: &graph::Input<'_>| !input.optional && skipped(input.producer);
     let all = !inputs.is_empty() && inputs.iter().all(|input| skipped(input.producer));
+    let required = match graph::takes_any(node) {
+        true => all,
+        false => inputs.iter().any(required),
+    };
     match graph::skip_action(&state.config, &node.id) {
         SkipAction::Fail if required => Fate::Failed,
         _ if required || all => Fate::Skipped,
@@ -368,7 +420,7 @@ fn fate(state: &RunState, node: &Node, skipped: impl Fn(&NodeId) -> bool) -> Fat
 }
 
 /// Open deliveries to nodes that are skipped now. An acknowledged one keeps its receipt (T-40).
-fn excluded(state: &RunState, skips: &[Skip]) -> Vec<DeliveryId> {
+pub(super) fn excluded(state: &RunState, skips: &[Skip]) -> Vec<DeliveryId> {
     let open = state.deliveries.values().map(|delivery| &delivery.record);
     let open = open.filter(|record| {
         matches!(

@@ -23,6 +23,7 @@ use crate::event::{Identity, IdentityKind, Outcome};
 use crate::facts::Facts;
 use crate::graph;
 use crate::guard::{Guard, check, need};
+use crate::iteration;
 use crate::run::{NodeState, NodeStatus, RunState};
 use crate::transition::Transition;
 use crate::wire;
@@ -50,7 +51,7 @@ pub(super) fn gates(
         body.manifest.outcome.status,
         OutcomeStatus::Completed | OutcomeStatus::Blocked
     );
-    let open = pipeline::run_gates(state, facts)
+    let open = pipeline::run_gates(state, Some(producer), facts)
         .err()
         .filter(|_| blocked && goes_on);
     check(Guard::ContinuationCleared, open.is_none(), || {
@@ -66,11 +67,11 @@ pub(super) fn decide(
     facts: &Facts,
 ) -> Result<Decision, Rejection> {
     let (graph, node, own) = producer(state, &body.manifest)?;
-    identities(state, body, own)?;
-    shape(body, own)?;
+    identities(state, body, node, own)?;
+    shape(state, body, own)?;
     basis(state, graph, body, own)?;
     material::verified(body.manifest.artifacts.iter(), facts)?;
-    let before_ms = evidence::complete(state, node, own, &body.manifest, facts)?;
+    let before_ms = evidence::complete(state, node, own, body, facts)?;
     let consequences = boundary::consequences(
         state,
         graph,
@@ -112,11 +113,13 @@ fn producer<'a>(
     Ok((graph, node, own))
 }
 
-/// 8a: every name that the boundary makes is new, in the run and in the command itself.
-fn identities(state: &RunState, body: &CommitBoundary, own: &NodeState) -> Result<(), Rejection> {
-    let manifests = || std::iter::once(&body.manifest).chain(&body.skipped);
+/// 8a: every name that an event's manifests make is new, in the run and among themselves.
+pub(super) fn new_names<'a>(
+    state: &RunState,
+    manifests: impl Iterator<Item = &'a Manifest> + Clone,
+) -> Result<(), Rejection> {
     let mut seen: BTreeSet<&CheckpointId> = BTreeSet::new();
-    for manifest in manifests() {
+    for manifest in manifests.clone() {
         let checkpoint = &manifest.producer.checkpoint_id;
         let new = !state.checkpoints.contains_key(checkpoint) && seen.insert(checkpoint);
         check(Guard::CheckpointNew, new, || {
@@ -124,7 +127,7 @@ fn identities(state: &RunState, body: &CommitBoundary, own: &NodeState) -> Resul
         })?;
     }
     let mut seen = BTreeSet::new();
-    for manifest in manifests() {
+    for manifest in manifests.clone() {
         let new = !state.manifests.contains_key(&manifest.handoff_id)
             && seen.insert(&manifest.handoff_id);
         check(Guard::HandoffNew, new, || {
@@ -132,13 +135,24 @@ fn identities(state: &RunState, body: &CommitBoundary, own: &NodeState) -> Resul
         })?;
     }
     let mut seen: BTreeSet<&DeliveryId> = BTreeSet::new();
-    for recipient in manifests().flat_map(|manifest| &manifest.recipients) {
+    for recipient in manifests.flat_map(|manifest| &manifest.recipients) {
         let new = !state.deliveries.contains_key(&recipient.delivery_id)
             && seen.insert(&recipient.delivery_id);
         check(Guard::DeliveryNew, new, || {
             details(&[("deliveryId", (&recipient.delivery_id).into())])
         })?;
     }
+    Ok(())
+}
+
+/// 8a: every name is new, and the activation has no outcome yet.
+fn identities(
+    state: &RunState,
+    body: &CommitBoundary,
+    node: &Node,
+    own: &NodeState,
+) -> Result<(), Rejection> {
+    new_names(state, std::iter::once(&body.manifest).chain(&body.skipped))?;
     if let Some(hold) = &body.hold {
         let new = !state.holds.contains_key(&hold.hold_id);
         check(Guard::HoldNew, new, || {
@@ -151,11 +165,21 @@ fn identities(state: &RunState, body: &CommitBoundary, own: &NodeState) -> Resul
     );
     check(Guard::ActivationUndecided, undecided, || {
         details(&[("activationId", (&own.activation_id).into())])
+    })?;
+    let (sent, status) = (
+        &body.manifest.producer.activation_id,
+        body.manifest.outcome.status,
+    );
+    let mut manifests = state.manifests.values();
+    let again = iteration::iterates(node)
+        && manifests.any(|counted| iteration::counts(node, &counted.manifest, sent, status));
+    check(Guard::IterationOnce, !again, || {
+        details(&[("activationId", sent.into())])
     })
 }
 
 /// 8b: the producer was admitted, and status, hold and cause go together.
-fn shape(body: &CommitBoundary, own: &NodeState) -> Result<(), Rejection> {
+fn shape(state: &RunState, body: &CommitBoundary, own: &NodeState) -> Result<(), Rejection> {
     let outcome = &body.manifest.outcome;
     let named = || details(&[("status", outcome.status.into())]);
     check(
@@ -179,6 +203,9 @@ fn shape(body: &CommitBoundary, own: &NodeState) -> Result<(), Rejection> {
         !blocked || body.hold.is_some(),
         named,
     )?;
+    if let Some(hold) = &body.hold {
+        place_hold::covers(state, hold, &body.manifest.producer.node_id)?;
+    }
     let bad = matches!(
         outcome.status,
         OutcomeStatus::Failed | OutcomeStatus::Canceled
@@ -237,7 +264,7 @@ fn filled(
     blockers.extend(body.hold.iter().flat_map(|hold| hold.blockers.clone()));
     manifest.controls = boundary::controls(state, facts, manifest.controls.approvals);
     let (node, status) = (&manifest.producer.node_id, manifest.outcome.status);
-    let mut resume = boundary::resume(node, status, &consequences.places, blockers);
+    let mut resume = boundary::resume(consequences.eligible(node, status), blockers);
     // The mandatory checks are always there (REL-14); a producer may only ask for more.
     let more = manifest.resume.required_checks.into_iter();
     resume
@@ -301,10 +328,17 @@ fn outcome(
             .push(moved(NodeStatus::Blocked, NodeStatus::Active));
     }
     let main = committed(state, facts, &command.manifest, None, &mut outcome)?;
-    outcome.transitions.push(moved(
-        NodeStatus::Active,
-        status_of(command.manifest.outcome.status),
-    ));
+    let ended = Transition::IterationEnded {
+        node_id: node.id.clone(),
+        iteration: U64(own.iteration),
+    };
+    outcome.transitions.push(match consequences.again {
+        true => ended,
+        false => moved(
+            NodeStatus::Active,
+            status_of(command.manifest.outcome.status),
+        ),
+    });
     for (index, manifest) in command.skipped.iter().enumerate() {
         committed(
             state,
@@ -363,7 +397,7 @@ fn result(facts: &Facts, command: &CommitBoundary, main: &HandoffRef) -> Result<
 }
 
 /// A manifest becomes part of the ledger, with one pending delivery per recipient (HF-03.11).
-fn committed(
+pub(super) fn committed(
     state: &RunState,
     facts: &Facts,
     manifest: &Manifest,
@@ -412,8 +446,8 @@ fn committed(
     Ok(handoff)
 }
 
-/// A delivery to a node that is skipped now; a live claim on it ends (T-40, T-75).
-fn excluded(state: &RunState, facts: &Facts, id: &DeliveryId) -> Option<Transition> {
+/// A delivery that a choice closes; a live claim on it ends (T-40, T-75).
+pub(super) fn excluded(state: &RunState, facts: &Facts, id: &DeliveryId) -> Option<Transition> {
     let record = &state.deliveries.get(id)?.record;
     let ended = ClaimEnd {
         cause: ClaimEndCause::Fenced,

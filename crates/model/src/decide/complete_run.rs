@@ -53,10 +53,12 @@ pub(crate) fn current(assessments: &[Assessment]) -> Option<&Assessment> {
         .filter(|last| last.verdict.is_positive() && last.invalidated.is_none())
 }
 
-/// The last assessment that passed and still counts, whatever was said after it.
+/// The last assessment that passed, whatever was said after it, if it still counts: where it does not, an earlier one
+/// does not step into its place (FV-ASM.3).
 pub(crate) fn last_passed(assessments: &[Assessment]) -> Option<&Assessment> {
     let mut latest = assessments.iter().rev();
-    latest.find(|assessment| assessment.verdict.is_positive() && assessment.invalidated.is_none())
+    let passed = latest.find(|assessment| assessment.verdict.is_positive());
+    passed.filter(|passed| passed.invalidated.is_none())
 }
 
 /// The acceptance that counts: the last one, where it takes what passed last and was said after that (FV-ASM.2). One

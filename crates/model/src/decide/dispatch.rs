@@ -124,12 +124,7 @@ fn consumed(
     facts: &Facts,
     activation: &ActivationId,
 ) -> Result<Vec<u64>, Rejection> {
-    let found = || members(object! { "activationId": activation });
-    let bound = need(
-        Guard::DispatchConsumes,
-        state.consumptions.get(activation),
-        found,
-    )?;
+    let bound = admission::standing(state, activation)?;
     let inputs = bound
         .inputs
         .iter()

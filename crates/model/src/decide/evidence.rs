@@ -6,7 +6,7 @@
 use aiws::id::EvidenceId;
 use aiws::json::Value;
 use aiws::record::{
-    Approval, Assessment, CriterionStatus, DecisionConfig, Manifest, Node, NodeKind,
+    Approval, Assessment, CriterionStatus, DecisionConfig, HoldReason, Manifest, Node, NodeKind,
     OperationStatus, OutcomeStatus,
 };
 use aiws::schema::Schema;
@@ -14,10 +14,12 @@ use aiws::schema::Schema;
 use super::boundary;
 use super::complete_run::{accepted, current};
 use crate::admission::{details, is_in_force};
+use crate::command::CommitBoundary;
 use crate::decision::Rejection;
 use crate::facts::Facts;
 use crate::graph;
 use crate::guard::{Guard, check};
+use crate::iteration;
 use crate::run::{NodeState, RunState};
 
 /// The criterion by which a VERIFICATION node names the verification it rests on.
@@ -32,11 +34,14 @@ pub(super) fn complete(
     state: &RunState,
     node: &Node,
     own: &NodeState,
-    manifest: &Manifest,
+    body: &CommitBoundary,
     facts: &Facts,
 ) -> Result<Vec<u64>, Rejection> {
     let named = || details(&[("nodeId", (&node.id).into())]);
-    let completed = manifest.outcome.status == OutcomeStatus::Completed;
+    let manifest = &body.manifest;
+    // A LOOP's last iteration is done although its node is not.
+    let completed = manifest.outcome.status == OutcomeStatus::Completed
+        || iteration::exhausts(node, manifest.outcome.status, &manifest.result);
     if !node.kind.runs_work() {
         check(
             Guard::ControlNoOperations,
@@ -79,7 +84,7 @@ pub(super) fn complete(
     if !completed {
         return Ok(Vec::new());
     }
-    let before_ms = of_kind(state, node, own, manifest, facts)?;
+    let before_ms = of_kind(state, node, own, body, facts)?;
     let bad = misfit(node, &manifest.result);
     check(Guard::ResultFits, bad.is_none(), || {
         details(&[("nodeId", (&node.id).into()), ("pointer", bad.into())])
@@ -91,9 +96,10 @@ fn of_kind(
     state: &RunState,
     node: &Node,
     own: &NodeState,
-    manifest: &Manifest,
+    body: &CommitBoundary,
     facts: &Facts,
 ) -> Result<Vec<u64>, Rejection> {
+    let manifest = &body.manifest;
     let named = || {
         details(&[
             ("nodeId", (&node.id).into()),
@@ -107,7 +113,9 @@ fn of_kind(
             decided(config, &manifest.result),
             named,
         )?,
-        NodeKind::Join(_) => {}
+        NodeKind::Loop(_) => iterated(state, node, own, body)?,
+        // A FORK or a JOIN is done by its admission.
+        NodeKind::Fork | NodeKind::Join(_) => {}
         NodeKind::Approval => {
             let current =
                 approvals(state, manifest).find(|approval| is_in_force(approval, facts.now_ms));
@@ -134,7 +142,34 @@ fn of_kind(
     Ok(Vec::new())
 }
 
-/// The node's own operation has its effect (FV-NODE-TASK.2).
+/// An iteration is done by its own operation, says whether the LOOP is, and what is not done at the bound is blocked
+/// with a hold that says so (HS-02.1).
+fn iterated(
+    state: &RunState,
+    node: &Node,
+    own: &NodeState,
+    body: &CommitBoundary,
+) -> Result<(), Rejection> {
+    let named = || {
+        details(&[
+            ("nodeId", (&node.id).into()),
+            ("iteration", own.iteration.to_string().into()),
+        ])
+    };
+    let status = body.manifest.outcome.status;
+    let done = iteration::says_done(&body.manifest.result);
+    check(Guard::LoopConfirmed, confirmed(state, own), named)?;
+    check(Guard::LoopDone, done.is_some(), named)?;
+    let last = iteration::is_last(node, own);
+    if status == OutcomeStatus::Completed {
+        return check(Guard::LoopBound, done == Some(true) || !last, named);
+    }
+    let hold = body.hold.as_ref();
+    let says_so = hold.is_some_and(|hold| hold.reason == HoldReason::AttemptLimit);
+    check(Guard::LoopExhausted, last && says_so, named)
+}
+
+/// The node's own operation has its effect (FV-NODE-TASK.2, FV-NODE-LOOP.2).
 fn confirmed(state: &RunState, own: &NodeState) -> bool {
     let mut mine = state
         .operations

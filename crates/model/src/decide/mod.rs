@@ -11,6 +11,7 @@ mod accept;
 mod acknowledge_delivery;
 mod activate_graph;
 mod admit_consumer;
+mod affected;
 mod approve;
 pub(crate) mod boundary;
 mod cancel_run;
@@ -22,11 +23,14 @@ mod dispatch;
 pub(crate) mod evidence;
 mod finish_cancel_run;
 mod grant;
+mod invalidate_handoff;
+pub(crate) mod join;
 mod material;
 mod open_mission;
 pub(crate) mod pipeline;
-mod place_hold;
+pub(crate) mod place_hold;
 pub(crate) mod reconcile;
+pub(crate) mod record_summary;
 mod recover_ownership;
 mod release_delivery;
 mod resolve_hold;
@@ -40,10 +44,11 @@ mod verify;
 use crate::command::{Body, Command};
 use crate::decision::{Decision, Rejection};
 use crate::facts::Facts;
+use crate::hold;
 use crate::mission::MissionState;
 use crate::run::RunState;
 
-pub use place_hold::{RUN_RESOLVER_REVISION, needed_units};
+pub use place_hold::{BRANCH_RESOLVER_REVISION, RUN_RESOLVER_REVISION, needed_units};
 pub use reconcile::{LOOKUP, LOST_READ_RULE};
 
 /// Decides a run's command.
@@ -53,6 +58,13 @@ pub use reconcile::{LOOKUP, LOST_READ_RULE};
 /// the mission's stream is refused with STALE_OWNER: it is not this stream's to decide.
 pub fn run(state: &RunState, command: &Command, facts: &Facts) -> Result<Decision, Rejection> {
     pipeline::run(state, command, facts)?;
+    let mut decision = decided(state, command, facts)?;
+    decision.outcome.node_id = hold::told(state, &decision.command);
+    Ok(decision)
+}
+
+/// Stages 8 and 9: each command's own.
+fn decided(state: &RunState, command: &Command, facts: &Facts) -> Result<Decision, Rejection> {
     match &command.body {
         Body::ActivateGraph(body) => activate_graph::decide(state, command, body, facts),
         Body::Approve(body) => approve::decide(state, command, body, facts),
@@ -75,7 +87,9 @@ pub fn run(state: &RunState, command: &Command, facts: &Facts) -> Result<Decisio
         Body::AdmitConsumer(body) => admit_consumer::decide(state, command, body, facts),
         Body::PlaceHold(body) => place_hold::decide(state, command, body, facts),
         Body::ResolveHold(body) => resolve_hold::decide(state, command, body, facts),
+        Body::InvalidateHandoff(body) => invalidate_handoff::decide(state, command, body, facts),
         Body::RecoverOwnership(body) => recover_ownership::decide(state, command, body, facts),
+        Body::RecordSummary(body) => record_summary::decide(state, command, body, facts),
         Body::OpenMission(_) | Body::StartRun(_) | Body::GrantCommand(_) => {
             Err(pipeline::foreign_stream())
         }

@@ -15,17 +15,21 @@
 
 use aiws::decimal::Dec;
 use aiws::error::{Code, Error, Stage};
-use aiws::id::RunId;
+use aiws::id::{NodeId, RunId};
 use aiws::json::Object;
 use aiws::object;
-use aiws::record::{ActorKind, HoldState, Lifecycle};
+use aiws::record::{ActorKind, Hold, Lifecycle};
 
-use super::{commit_boundary, place_hold, reconcile, recover_ownership, resolve_hold, settle};
+use super::{
+    commit_boundary, invalidate_handoff, place_hold, reconcile, record_summary, recover_ownership,
+    resolve_hold, settle,
+};
 use crate::command::{Body, Command};
 use crate::decision::Rejection;
 use crate::event::{Gate, Head};
 use crate::facts::Facts;
 use crate::guard::{Guard, check};
+use crate::hold;
 use crate::limits::MAX_AUTHORIZATION_AGE_MS;
 use crate::mission::MissionState;
 use crate::run::RunState;
@@ -152,6 +156,8 @@ fn own_authority(state: &RunState, body: &Body, facts: &Facts) -> Result<(), Rej
         Body::CommitBoundary(body) => commit_boundary::authority(state, body),
         Body::PlaceHold(body) => place_hold::authority(state, body, facts),
         Body::ResolveHold(body) => resolve_hold::authority(state, body, facts),
+        Body::RecordSummary(body) => record_summary::authority(body, facts),
+        Body::InvalidateHandoff(_) => invalidate_handoff::authority(facts),
         Body::RecoverOwnership(body) => recover_ownership::authority(state, body, facts),
         Body::Settle(body) => settle::authority(state, body, facts),
         Body::Reconcile(body) => reconcile::authority(state, body, facts),
@@ -168,7 +174,7 @@ fn gates(state: &RunState, body: &Body, facts: &Facts, row: &Row) -> Result<(), 
         })?;
     }
     if row.gated {
-        return run_gates(state, facts);
+        return run_gates(state, hold::reach(state, body).as_ref(), facts);
     }
     if let Body::CommitBoundary(body) = body {
         return commit_boundary::gates(state, body, facts);
@@ -176,27 +182,35 @@ fn gates(state: &RunState, body: &Body, facts: &Facts, row: &Row) -> Result<(), 
     Ok(())
 }
 
-/// The gates of a command that launches work in this run.
-pub(super) fn run_gates(state: &RunState, facts: &Facts) -> Result<(), Rejection> {
+/// The gates of what launches work in this node; without one, of what launches work in the run as a whole.
+pub(super) fn run_gates(
+    state: &RunState,
+    node: Option<&NodeId>,
+    facts: &Facts,
+) -> Result<(), Rejection> {
     let canceling = state.lifecycle == Lifecycle::Canceling;
     check(Guard::NotCanceling, !canceling, || {
         members(object! { "gate": "CANCEL" })
     })?;
-    let open = state
-        .holds
-        .values()
-        .find(|hold| hold.state == HoldState::Open);
-    check(Guard::NoOpenHold, open.is_none(), || {
-        members(
-            object! { "gate": "HOLD", "holdId": open.map(|hold| hold.hold_id.as_str().to_owned()) },
-        )
-    })?;
+    let held = |found: Option<&Hold>| {
+        let hold = found.map(|hold| hold.hold_id.as_str().to_owned());
+        let node = node.map(|node| node.as_str().to_owned());
+        members(object! { "gate": "HOLD", "holdId": hold, "nodeId": node })
+    };
+    let whole = hold::open(state).find(|hold| hold::is_whole(hold));
+    check(Guard::NoOpenHold, whole.is_none(), || held(whole))?;
+    let mut branches = hold::open(state).filter(|hold| !hold::is_whole(hold));
+    let covers = |hold: &&Hold| node.is_none() || hold::contains(&hold.members, node);
+    let branch = branches.find(covers);
+    check(Guard::NodeNotHeld, branch.is_none(), || held(branch))?;
     outer_gates(facts)
 }
 
 fn outer_gates(facts: &Facts) -> Result<(), Rejection> {
     let found = || match facts.outer_gates.iter().max() {
-        Some(Gate::Hold { hold_id }) => members(object! { "gate": "HOLD", "holdId": hold_id }),
+        Some(Gate::Hold { hold_id } | Gate::Branch { hold_id, .. }) => {
+            members(object! { "gate": "HOLD", "holdId": hold_id })
+        }
         _ => members(object! { "gate": "CANCEL" }),
     };
     check(Guard::NoOuterGate, facts.outer_gates.is_empty(), found)

@@ -3,17 +3,17 @@
 //! Invariant: keeps holds, deliveries, consumptions, effects and accounts as they are and calls no adapter (HS-06.1);
 //! fencing and permission to go on are separate facts (T-15). Called by `decide::run`.
 
-use aiws::decimal::{Dec, U64};
+use aiws::decimal::U64;
 use aiws::id::HoldId;
 use aiws::json::Value;
 use aiws::object;
 use aiws::record::{
-    Attempt, ClaimEnd, ClaimEndCause, DeliveryState, HoldDecision, HoldReason, HoldScope,
-    HoldScopeKind, HoldState, Ref, RestartPolicy,
+    Attempt, ClaimEnd, ClaimEndCause, DeliveryState, HoldDecision, HoldReason, HoldState,
+    RestartPolicy,
 };
 
 use super::pipeline::members;
-use super::place_hold::{RUN_RESOLVER_REVISION, derive, in_flight, open};
+use super::place_hold::{derive, in_flight, open, own_scope};
 use super::reconcile::is_human;
 use crate::command::{Body, Command, HoldProposal, RecoverOwnership};
 use crate::decision::{Decision, Rejection};
@@ -158,31 +158,19 @@ fn restart_hold(
         epoch: epoch.get(),
         ..state.clone()
     };
-    let hold = derive(&next, &proposal(state, hold_id.clone(), facts), facts)?;
+    let hold = derive(&next, &proposal(state, hold_id.clone(), facts)?, facts)?;
     open(state, hold, outcome)?;
     Ok(Some(hold_id))
 }
 
-fn proposal(state: &RunState, hold_id: HoldId, facts: &Facts) -> HoldProposal {
-    let run = state
-        .subject
-        .run_id
-        .as_ref()
-        .map_or_else(|| state.subject.mission_id.as_id(), |run| run.as_id());
-    HoldProposal {
+fn proposal(state: &RunState, hold_id: HoldId, facts: &Facts) -> Result<HoldProposal, Rejection> {
+    Ok(HoldProposal {
         hold_id,
-        scope: HoldScope {
-            kind: HoldScopeKind::Run,
-            scope_ref: Ref {
-                id: run,
-                revision: Dec::from_u64(1),
-            },
-            resolver_revision: Dec::from_u64(RUN_RESOLVER_REVISION),
-        },
+        scope: own_scope(state)?,
         reason: HoldReason::Restart,
         owner: facts.actor_id.as_id(),
         blockers: Vec::new(),
         allowed_decisions: vec![HoldDecision::Recheck, HoldDecision::Cancel],
         stop_disposition: Vec::new(),
-    }
+    })
 }

@@ -19,9 +19,10 @@ use super::place_hold::{in_flight, needed_amount, uncertain};
 use super::reconcile::is_human;
 use crate::command::{Body, Command, ResolveHold};
 use crate::decision::{Decision, Rejection};
-use crate::event::{Gate, GateChange, Outcome};
+use crate::event::{GateChange, Outcome};
 use crate::facts::Facts;
 use crate::guard::{Guard, check, need};
+use crate::hold;
 use crate::run::{NodeStatus, RunState};
 use crate::transition::Transition;
 
@@ -149,7 +150,7 @@ fn clear(
             }
             HoldReason::UncertainEffect => check(
                 Guard::ResolveEffects,
-                uncertain(state).next().is_none(),
+                uncertain(state, &hold.members).next().is_none(),
                 named,
             )?,
             HoldReason::InvalidatedInput => check(Guard::ResolveInputs, false, named)?,
@@ -175,7 +176,7 @@ fn restart(state: &RunState, hold: &Hold, facts: &Facts) -> Result<(), Rejection
     let named = || members(object! { "holdId": &hold.hold_id });
     check(
         Guard::ResolveEffects,
-        uncertain(state).next().is_none(),
+        uncertain(state, &hold.members).next().is_none(),
         named,
     )?;
     check(
@@ -207,16 +208,18 @@ fn is_ahead(state: &RunState, hold: &Hold, now_ms: u64) -> bool {
     !state.contract.deadline_ms.reached(now_ms) && !hold.blockers.iter().any(late)
 }
 
-/// Every attempt in flight has what becomes of it on record (HS-06.6).
-fn disposed(state: &RunState, hold: &Hold) -> Result<(), Rejection> {
+/// Every attempt in flight that the hold covers has what becomes of it on record (HS-06.6). Beside a held branch others
+/// go on, and what they try is none of this hold's.
+fn disposed(state: &RunState, own: &Hold) -> Result<(), Rejection> {
     let listed = |id: &aiws::id::AttemptId| {
-        hold.stop_disposition
+        own.stop_disposition
             .iter()
             .any(|said| said.attempt_id == *id)
     };
     let missing = state
         .attempts
         .values()
+        .filter(|attempt| hold::contains_attempt(state, &own.members, attempt))
         .find(|attempt| in_flight(attempt) && !listed(&attempt.attempt_id));
     check(Guard::ResolveDisposed, missing.is_none(), || {
         members(object! { "attemptId": missing.map(|attempt| attempt.attempt_id.as_str()) })
@@ -286,12 +289,9 @@ pub(super) fn close(
         to,
         resolution,
     });
-    let gate = Gate::Hold {
-        hold_id: hold.hold_id.clone(),
-    };
     outcome.gates.push(GateChange {
         scope: state.subject.clone(),
-        gate,
+        gate: hold::gate(hold),
         closed: false,
     });
 }

@@ -68,6 +68,8 @@ pub(super) fn decide(
     check(Guard::RetryActive, active, || {
         members(object! { "nodeId": &node.id })
     })?;
+    let activation = operation.activation_id.as_ref();
+    admission::standing(state, need(Guard::DispatchConsumes, activation, named)?)?;
     let wanted = Wanted {
         node,
         operation_id: &body.operation_id,

@@ -104,14 +104,6 @@ pub(super) fn result(assessment: &Assessment) -> aiws::json::Value {
     }
 }
 
-/// The current assessment of a list: the last one that was not invalidated (FV-ASM.3).
-pub(crate) fn current(assessments: &[Assessment]) -> Option<&Assessment> {
-    assessments
-        .iter()
-        .rev()
-        .find(|assessment| assessment.invalidated.is_none())
-}
-
 /// The run that a run's state is about.
 pub(super) fn run_of(state: &RunState) -> Result<aiws::id::RunId, Rejection> {
     crate::guard::need(Guard::SubjectAgrees, state.subject.run_id.clone(), || {

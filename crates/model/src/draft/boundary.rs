@@ -4,21 +4,22 @@
 //! Called by `draft::command`.
 
 use aiws::decimal::Dec;
-use aiws::id::{CheckpointId, CriterionId, DeliveryId, EvidenceId, HandoffId};
+use aiws::id::{CriterionId, EvidenceId, HoldId};
 use aiws::record::{
-    Assessment, Criterion, CriterionStatus, Manifest, Node, NodeKind, Outcome, OutcomeStatus,
-    Protocol, Ref,
+    Assessment, Blocker, Criterion, CriterionStatus, HoldDecision, HoldReason, Manifest, Node,
+    NodeKind, Outcome, OutcomeStatus, Protocol, Ref,
 };
 
 use super::{new_id, node};
 use crate::admission::details;
-use crate::command::{BoundaryIntent, CommitBoundary};
-use crate::decide::boundary::{self, ManifestIds};
+use crate::command::{BoundaryIntent, CommitBoundary, HoldProposal};
 use crate::decide::complete_run::{accepted, current};
 use crate::decide::evidence::{ACCEPTANCE, VERIFICATION};
+use crate::decide::{boundary, place_hold};
 use crate::decision::Rejection;
 use crate::facts::Facts;
 use crate::guard::{Guard, need};
+use crate::iteration;
 use crate::run::{NodeState, RunState};
 
 /// The boundary of a node's current activation.
@@ -30,12 +31,13 @@ pub(super) fn draft(
     let (node, own) = node(state, &intent.node_id, Guard::ProducerKnown)?;
     let named = || details(&[("nodeId", (&node.id).into())]);
     let graph = need(Guard::ProducerKnown, state.graph.as_deref(), named)?;
-    let consequences = boundary::consequences(state, graph, node, intent.status, &intent.result);
+    let (status, hold) = at_the_bound(state, node, own, intent, facts)?;
+    let consequences = boundary::consequences(state, graph, node, status, &intent.result);
     let mut deliveries = 0;
-    let ids = ids(state, 0, consequences.places.len(), &mut deliveries);
+    let ids = boundary::new_ids(state, 0, consequences.places.len(), &mut deliveries);
     let outstanding = boundary::outstanding(state, &own.activation_id);
     let mut blockers = boundary::blockers(&outstanding);
-    blockers.extend(intent.hold.iter().flat_map(|hold| hold.blockers.clone()));
+    blockers.extend(hold.iter().flat_map(|hold| hold.blockers.clone()));
     let producer = boundary::producer(
         state,
         graph,
@@ -50,7 +52,7 @@ pub(super) fn draft(
         producer: need(Guard::SubjectAgrees, producer, named)?,
         basis: boundary::basis(state),
         outcome: Outcome {
-            status: intent.status,
+            status,
             criteria: criteria(state, node, intent)?,
             outstanding,
             cause: intent.cause.clone(),
@@ -63,32 +65,54 @@ pub(super) fn draft(
         result: intent.result.clone(),
         controls: boundary::controls(state, facts, approvals(state, own, intent)),
         context: intent.context.clone(),
-        resume: boundary::resume(&node.id, intent.status, &consequences.places, blockers),
+        resume: boundary::resume(consequences.eligible(&node.id, status), blockers),
         lineage: None,
     };
     let mut skipped = Vec::new();
     for (index, skip) in consequences.skips.iter().enumerate() {
-        let ids = self::ids(state, index + 1, skip.places.len(), &mut deliveries);
+        let ids = boundary::new_ids(state, index + 1, skip.places.len(), &mut deliveries);
         skipped.extend(boundary::skip_manifest(state, graph, facts, skip, &ids));
     }
     Ok(CommitBoundary {
         manifest,
-        hold: intent.hold.clone(),
+        hold,
         skipped,
     })
 }
 
-/// New ids for the manifest at this index; deliveries are counted through the whole command.
-fn ids(state: &RunState, index: usize, places: usize, deliveries: &mut usize) -> ManifestIds {
-    let first = *deliveries;
-    *deliveries += places;
-    ManifestIds {
-        handoff: HandoffId::from(new_id(state, "handoff", index)),
-        checkpoint: CheckpointId::from(new_id(state, "checkpoint", index)),
-        deliveries: (first..*deliveries)
-            .map(|at| DeliveryId::from(new_id(state, "delivery", at)))
-            .collect(),
-    }
+/// How the boundary ends, with its hold. Whoever says that a LOOP's last iteration is not done need not know that it is
+/// the last: the coordinator blocks the node and holds the run (HS-02.1).
+fn at_the_bound(
+    state: &RunState,
+    node: &Node,
+    own: &NodeState,
+    intent: &BoundaryIntent,
+    facts: &Facts,
+) -> Result<(OutcomeStatus, Option<HoldProposal>), Rejection> {
+    let goes_on = iteration::goes_on(node, intent.status, &intent.result);
+    let run = state.subject.run_id.as_ref();
+    let Some(run) = run.filter(|_| goes_on && iteration::is_last(node, own)) else {
+        return Ok((intent.status, intent.hold.clone()));
+    };
+    let reason = HoldReason::AttemptLimit;
+    let blocker = Blocker {
+        kind: reason,
+        subject_id: node.id.as_id(),
+        evidence: Vec::new(),
+    };
+    let hold = HoldProposal {
+        hold_id: HoldId::from(new_id(state, "hold", 0)),
+        scope: place_hold::run_scope(state, run),
+        reason,
+        owner: facts.actor_id.as_id(),
+        blockers: vec![blocker],
+        allowed_decisions: vec![HoldDecision::Recheck, HoldDecision::Cancel],
+        stop_disposition: Vec::new(),
+    };
+    Ok((
+        OutcomeStatus::Blocked,
+        Some(intent.hold.clone().unwrap_or(hold)),
+    ))
 }
 
 /// The approvals that the producer names and those that its own operations were admitted under, each once.

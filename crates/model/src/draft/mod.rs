@@ -8,16 +8,18 @@ mod boundary;
 use aiws::decimal::Dec;
 use aiws::id::{AttemptId, NodeId, OperationId};
 use aiws::record::{
-    AttemptStatus, Consumption, ConsumptionState, DeliveryState as State, Entitlement, InputRef,
-    Join, JoinMode, Node, Operation,
+    AttemptStatus, Consumption, ConsumptionState, Delivery, DeliveryState as State, Entitlement,
+    InputRef, Join, JoinMode, Node, Operation,
 };
 
 use crate::admission::details;
 use crate::command::{AdmitConsumer, AdmitIntent, Body, Dispatch, Intent, Retry};
+use crate::decide::join;
 use crate::decision::Rejection;
 use crate::facts::Facts;
 use crate::graph;
 use crate::guard::{Guard, check, need};
+use crate::iteration;
 use crate::run::{NodeState, RunState};
 use crate::stream::derived;
 
@@ -82,7 +84,7 @@ fn new_id(state: &RunState, kind: &str, index: usize) -> aiws::id::Id {
     derived(&state.stream, state.head.revision.get() + 1, kind, index)
 }
 
-/// Admission with every acknowledged input of the current activation.
+/// Admission with every acknowledged input of the current activation; an ANY join takes the one that it received first.
 fn admit(
     state: &RunState,
     intent: &AdmitIntent,
@@ -98,7 +100,11 @@ fn admit(
         .admission_ref
         .as_ref()
         .and_then(|reference| facts.admissions.get(reference));
-    let inputs: Vec<InputRef> = inputs(state, node, own);
+    let any = graph::takes_any(node);
+    let inputs: Vec<InputRef> = match any {
+        true => join::first(state, own).map(as_input).into_iter().collect(),
+        false => inputs(state, node, own),
+    };
     let selected = inputs
         .iter()
         .map(|input| input.delivery_id.clone())
@@ -115,7 +121,7 @@ fn admit(
         owner_epoch: Dec::from_u64(state.epoch),
         revision: Dec::from_u64(state.head.revision.get() + 1),
         join: Join {
-            mode: JoinMode::All,
+            mode: if any { JoinMode::Any } else { JoinMode::All },
             selected,
             excluded: Vec::new(),
             unselected_acknowledged: Vec::new(),
@@ -127,23 +133,31 @@ fn admit(
             Entitlement::Control
         },
     };
-    Ok(AdmitConsumer { consumption })
+    Ok(AdmitConsumer {
+        consumption,
+        skipped: Vec::new(),
+    })
+}
+
+fn as_input(record: &Delivery) -> InputRef {
+    InputRef {
+        delivery_id: record.delivery_id.clone(),
+        handoff: record.handoff.clone(),
+    }
 }
 
 /// The acknowledged deliveries of an activation, in the order of the node's ports.
 fn inputs(state: &RunState, node: &Node, own: &NodeState) -> Vec<InputRef> {
     let mut all = Vec::new();
+    let activation = iteration::received_as(state, node, own);
     for input in graph::inputs(&state.config, node) {
         let records = state.deliveries.values().map(|delivery| &delivery.record);
         let at_port = records.filter(|record| {
-            record.recipient.activation_id == own.activation_id
+            record.recipient.activation_id == activation
                 && record.recipient.input_port == input.port
         });
         let acknowledged = at_port.filter(|record| record.state == State::Acknowledged);
-        all.extend(acknowledged.map(|record| InputRef {
-            delivery_id: record.delivery_id.clone(),
-            handoff: record.handoff.clone(),
-        }));
+        all.extend(acknowledged.map(as_input));
     }
     all
 }

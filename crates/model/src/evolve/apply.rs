@@ -4,15 +4,18 @@
 
 use std::sync::Arc;
 
-use super::{IllegalEvent, free, handoffs, known, same, work};
+use super::{IllegalEvent, free, handoffs, invalidations, known, same, work};
 use crate::command::Body;
+use crate::decide::record_summary::record;
 use crate::event::Event;
+use crate::graph::node;
 use crate::guard::Guard;
+use crate::iteration::{is_last, iterates};
 use crate::run::{NodeState, NodeStatus, RunState};
 use crate::stream::activation;
 use crate::transition::Transition as T;
 
-use aiws::id::NodeId;
+use aiws::id::{NodeId, SummaryId};
 use aiws::record::{Cause, Hold, HoldResolution, HoldState, Lifecycle};
 use praxis_plant::{self as plant, Plant};
 
@@ -30,6 +33,9 @@ pub(super) fn transition(
             to,
             skipped_by,
         } => node_moved(state, node_id, *from, *to, skipped_by.as_ref()),
+        T::IterationEnded { node_id, iteration } => {
+            iteration_ended(state, node_id, iteration.get())
+        }
         T::OperationAdmitted { operation, attempt } => {
             work::operation_admitted(state, operation, attempt)
         }
@@ -47,9 +53,20 @@ pub(super) fn transition(
             operation_id,
         } => work::approval_bound(state, approval_id, operation_id),
         T::ApprovalRevoked { approval_id } => work::approval_revoked(state, event, approval_id),
-        T::AssessmentRecorded { assessment } => work::assessment_recorded(state, assessment),
+        T::AssessmentRecorded { assessment } => work::assessment_recorded(state, event, assessment),
+        T::AssessmentInvalidated { assessment_id } => {
+            invalidations::assessment_invalidated(state, event, assessment_id)
+        }
         T::ConsumptionRecorded { consumption } => {
             handoffs::consumption_recorded(state, consumption)
+        }
+        T::ConsumptionMoved {
+            activation_id,
+            from,
+            to,
+        } => invalidations::consumption_moved(state, activation_id, *from, *to),
+        T::HandoffInvalidated { invalidation } => {
+            invalidations::handoff_invalidated(state, event, invalidation)
         }
         T::ManifestCommitted { handoff, skipped } => {
             handoffs::manifest_committed(state, event, handoff, *skipped)
@@ -72,6 +89,7 @@ pub(super) fn transition(
             };
             handoffs::delivery_moved(state, event, delivery_id, moved)
         }
+        T::SummaryRecorded { summary_id } => summary_recorded(state, event, summary_id),
         T::HoldOpened { hold } => hold_opened(state, hold),
         T::HoldClosed {
             hold_id,
@@ -148,6 +166,55 @@ fn node_moved(
     Ok(())
 }
 
+fn iteration_ended(state: &mut RunState, id: &NodeId, iteration: u64) -> Result<(), IllegalEvent> {
+    let own = known("the node", id, state.nodes.get(id))?;
+    same(
+        "the node that ends an iteration",
+        NodeStatus::Active,
+        own.status,
+    )?;
+    same("the iteration that ends", own.iteration, iteration)?;
+    let node = state.graph.as_deref().and_then(|graph| node(graph, id));
+    let goes_on = node.is_some_and(|node| iterates(node) && !is_last(node, own));
+    same("whether the node has another iteration", true, goes_on)?;
+    let next = known("the iteration after", iteration, iteration.checked_add(1))?;
+    let again = NodeState {
+        status: NodeStatus::Pending,
+        activation_id: activation(&state.stream, id, next),
+        iteration: next,
+        ..own.clone()
+    };
+    state.nodes.insert_mut(id.clone(), again);
+    Ok(())
+}
+
+fn summary_recorded(
+    state: &mut RunState,
+    event: &Event,
+    id: &SummaryId,
+) -> Result<(), IllegalEvent> {
+    let Body::RecordSummary(body) = &event.command else {
+        return Err(IllegalEvent::content(
+            "the command",
+            "recordSummary",
+            event.kind.name(),
+        ));
+    };
+    let said = &body.summary;
+    same("the summary's id", &said.summary_id, id)?;
+    free("the summary", id, state.summaries.contains_key(id))?;
+    let handoff = &said.handoff.handoff_id;
+    let committed = known("the hand-off", handoff, state.manifests.get(handoff))?;
+    same(
+        "the hand-off's digest",
+        committed.digest,
+        said.handoff.digest,
+    )?;
+    let summary = record(said, event.at_ms.get(), event.revision.get());
+    state.summaries.insert_mut(id.clone(), summary);
+    Ok(())
+}
+
 fn hold_opened(state: &mut RunState, hold: &Hold) -> Result<(), IllegalEvent> {
     free(
         "the hold",
@@ -155,6 +222,8 @@ fn hold_opened(state: &mut RunState, hold: &Hold) -> Result<(), IllegalEvent> {
         state.holds.contains_key(&hold.hold_id),
     )?;
     same("the state of a new hold", HoldState::Open, hold.state)?;
+    let members = crate::hold::members(state, &hold.scope);
+    same("the members of a new hold", &members, &hold.members)?;
     state.holds.insert_mut(hold.hold_id.clone(), hold.clone());
     Ok(())
 }

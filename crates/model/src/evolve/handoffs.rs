@@ -19,12 +19,19 @@ use crate::event::Event;
 use crate::guard::Guard;
 use crate::run::{Committed, DeliveryState, RunState};
 
-/// Every manifest of a boundary has the stream's position before this event as its basis.
+/// The manifests that an event's command brings: its own, where it has one, and the generated ones.
+fn manifests(event: &Event) -> (Option<&Manifest>, &[Manifest]) {
+    match &event.command {
+        Body::CommitBoundary(body) => (Some(&body.manifest), &body.skipped),
+        Body::AdmitConsumer(body) => (None, &body.skipped),
+        _ => (None, &[]),
+    }
+}
+
+/// Every manifest of an event has the stream's position before it as its basis.
 pub(super) fn bases(state: &RunState, event: &Event) -> Result<(), IllegalEvent> {
-    let Body::CommitBoundary(body) = &event.command else {
-        return Ok(());
-    };
-    for manifest in std::iter::once(&body.manifest).chain(&body.skipped) {
+    let (own, skipped) = manifests(event);
+    for manifest in own.into_iter().chain(skipped) {
         let revision = manifest.basis.revision.to_u64();
         if revision != Some(state.head.revision.get())
             || manifest.basis.event_hash != state.head.hash
@@ -47,19 +54,13 @@ pub(super) fn manifest_committed(
     handoff: &HandoffRef,
     skipped: Option<U64>,
 ) -> Result<(), IllegalEvent> {
-    let Body::CommitBoundary(body) = &event.command else {
-        return Err(IllegalEvent::content(
-            "the command",
-            "commitBoundary",
-            event.kind.name(),
-        ));
-    };
+    let (own, generated) = manifests(event);
     let manifest: &Manifest = match skipped {
-        None => &body.manifest,
+        None => known("the manifest of the command", event.kind.name(), own)?,
         Some(index) => {
             let at = usize::try_from(index.get())
                 .ok()
-                .and_then(|at| body.skipped.get(at));
+                .and_then(|at| generated.get(at));
             known("the generated manifest", index, at)?
         }
     };
@@ -178,10 +179,10 @@ pub(super) fn delivery_moved(
         delivery.record.generation = claim.generation;
         delivery.record.claim = Some(claim.clone());
     }
-    delivery
-        .record
-        .acknowledgement
-        .clone_from(moved.acknowledgement);
+    // A receipt, once given, stays on record whatever becomes of the delivery (HD-05.2).
+    if let Some(receipt) = moved.acknowledgement {
+        delivery.record.acknowledgement = Some(receipt.clone());
+    }
     delivery.record.state = moved.to;
     delivery.record.revision = event.revision;
     state.deliveries.insert_mut(id.clone(), delivery);
@@ -199,8 +200,11 @@ fn legal(id: &DeliveryId, moved: &Moved<'_>) -> Result<(), IllegalEvent> {
         (State::Pending, State::Claimed) => carries == (false, true, false),
         (State::Claimed, State::Claimed) => carries == (true, true, false),
         (State::Claimed, State::Acknowledged) => carries == (false, false, true),
-        (State::Claimed, State::Pending | State::Excluded) => carries == (true, false, false),
-        (State::Pending, State::Excluded) => carries == (false, false, false),
+        (State::Claimed, State::Pending | State::Excluded | State::Invalidated) => {
+            carries == (true, false, false)
+        }
+        (State::Pending, State::Excluded | State::Invalidated)
+        | (State::Acknowledged, State::Invalidated) => carries == (false, false, false),
         (State::Acknowledged, State::Pending) => plant::is(Plant::ReceiptLostOnTakeover),
         _ => false,
     };

@@ -6,6 +6,7 @@
 
 mod apply;
 mod handoffs;
+mod invalidations;
 mod mission;
 mod work;
 
@@ -13,6 +14,7 @@ use aiws::digest::Digest;
 use aiws::error::Code;
 
 use crate::event::{Event, Head};
+use crate::hold;
 use crate::run::RunState;
 use crate::stream::Subject;
 
@@ -69,6 +71,11 @@ pub fn run(mut state: RunState, event: &Event, hash: &Digest) -> Result<RunState
     let epoch = event.owner_epoch.map(|epoch| epoch.get());
     same("the owner epoch", Some(state.epoch), epoch)?;
     handoffs::bases(&state, event)?;
+    same(
+        "the node that the event launches work in",
+        hold::told(&state, &event.command).as_ref(),
+        event.outcome.node_id.as_ref(),
+    )?;
     for transition in &event.outcome.transitions {
         apply::transition(&mut state, event, transition)?;
     }

@@ -200,6 +200,7 @@ pub(super) fn approval_revoked(
 
 pub(super) fn assessment_recorded(
     state: &mut RunState,
+    event: &Event,
     assessment: &Assessment,
 ) -> Result<(), IllegalEvent> {
     let id = &assessment.assessment_id;
@@ -220,6 +221,7 @@ pub(super) fn assessment_recorded(
         assessment.revision.get(),
     )?;
     list.push(assessment.clone());
+    state.assessed.insert_mut(id.clone(), event.revision.get());
     if assessment.kind == AssessmentKind::Acceptance {
         state.accepted_on = passed;
     }

@@ -6,17 +6,20 @@
 use aiws::id::{AttemptId, DeliveryId, NodeId, OperationId};
 use aiws::limits::MAX_LIST_ITEMS;
 use aiws::record::{
-    Attempt, AttemptStatus, DeliveryState as State, EffectClass, Lifecycle, Node, NodeKind,
-    Operation, OperationStatus, RestartPolicy,
+    Attempt, AttemptStatus, ConsumptionState, DeliveryState as State, EffectClass, Lifecycle, Node,
+    NodeKind, Operation, OperationStatus, RestartPolicy,
 };
 
-use super::waits::{is_in_flight, waits};
+use super::waits::{Wait, is_in_flight, waits};
 use super::{is_complete, is_open, is_ready};
 use crate::admission::{is_in_force, needs_approval, serves};
 use crate::decide::complete_run::{accepted, current};
+use crate::decide::join;
 use crate::decide::reconcile::is_uncertain;
 use crate::event::Gate;
 use crate::graph;
+use crate::hold;
+use crate::iteration;
 use crate::run::{DeliveryState, NodeState, NodeStatus, RunState};
 
 /// One thing that could be done.
@@ -96,11 +99,14 @@ pub fn plan(state: &RunState, outer_gates: &[Gate], now_ms: u64) -> Vec<Step> {
     if is_open(state, outer_gates) && !state.contract.deadline_ms.reached(now_ms) {
         launches(state, now_ms, &mut steps);
     }
-    if is_open(state, outer_gates) && is_complete(state) {
+    let held = hold::open(state).next().is_some();
+    if is_open(state, outer_gates) && !held && is_complete(state) {
         steps.push(Step::CompleteRun);
     }
     if is_open(state, outer_gates) {
-        let idle = steps.is_empty() && waits(state, outer_gates, now_ms).is_empty();
+        // A held branch does not make a late one elsewhere any less late.
+        let other = |wait: &Wait| !matches!(wait, Wait::Hold { .. });
+        let idle = steps.is_empty() && !waits(state, outer_gates, now_ms).iter().any(other);
         steps.extend(out_of_time(state, idle, now_ms));
     }
     steps
@@ -113,7 +119,8 @@ fn out_of_time(state: &RunState, idle: bool, now_ms: u64) -> Option<Step> {
     let late = |node: &&Node| node.deadline_ms.is_some_and(|own| own.reached(now_ms));
     let left = |node: &&Node| {
         let own = state.nodes.get(&node.id);
-        own.is_some_and(|own| launch(state, node, own).is_some())
+        let held = hold::is_held(state, &node.id);
+        !held && own.is_some_and(|own| launch(state, node, own).is_some())
     };
     let mut nodes = state.graph.iter().flat_map(|graph| &graph.nodes);
     if contract {
@@ -165,12 +172,14 @@ fn concluded(state: &RunState, now_ms: u64) -> impl Iterator<Item = Step> {
 
 fn evident(state: &RunState, node: &Node, own: &NodeState, now_ms: u64) -> bool {
     match node.kind {
-        NodeKind::Task(_) => operations(state, own).any(|operation| match operation.status {
-            OperationStatus::ConfirmedApplied => true,
-            OperationStatus::ConfirmedNotApplied => !has_attempts_left(state, operation),
-            OperationStatus::Open => false,
-        }),
-        NodeKind::Decision(_) | NodeKind::Join(_) | NodeKind::End => true,
+        NodeKind::Task(_) | NodeKind::Loop(_) => {
+            operations(state, own).any(|operation| match operation.status {
+                OperationStatus::ConfirmedApplied => true,
+                OperationStatus::ConfirmedNotApplied => !has_attempts_left(state, operation),
+                OperationStatus::Open => false,
+            })
+        }
+        NodeKind::Decision(_) | NodeKind::Fork | NodeKind::Join(_) | NodeKind::End => true,
         NodeKind::Approval => state
             .approvals
             .values()
@@ -206,20 +215,25 @@ fn launches(state: &RunState, now_ms: u64, steps: &mut Vec<Step>) {
             continue;
         };
         let late = node.deadline_ms.is_some_and(|own| own.reached(now_ms));
-        steps.extend(
-            launch(state, node, own).filter(|_| !late && !lacks_approval(state, node, own, now_ms)),
-        );
+        if late || hold::is_held(state, &node.id) {
+            continue;
+        }
+        steps
+            .extend(launch(state, node, own).filter(|_| !lacks_approval(state, node, own, now_ms)));
     }
 }
 
-/// What a node would launch next: its admission, or a try of its operation.
+/// What a node would launch next, whatever is held: its admission, or a try of its operation.
 pub(super) fn launch(state: &RunState, node: &Node, own: &NodeState) -> Option<Step> {
     if is_ready(state, node) && is_received(state, node, own) {
         return Some(Step::Admit {
             node_id: node.id.clone(),
         });
     }
-    let mut mine = operations(state, own).filter(|_| own.status == NodeStatus::Active);
+    let bound = state.consumptions.get(&own.activation_id);
+    let stands = bound.is_some_and(|bound| bound.state == ConsumptionState::Valid);
+    let goes_on = own.status == NodeStatus::Active && stands;
+    let mut mine = operations(state, own).filter(|_| goes_on);
     mine.find_map(|operation| tried(state, node, operation))
 }
 
@@ -267,7 +281,7 @@ fn tried(state: &RunState, node: &Node, operation: &Operation) -> Option<Step> {
     }
 }
 
-/// A delivery that its consumer still needs, accepts, and that nobody holds.
+/// A delivery that its consumer still needs and accepts, that nobody has claimed, and that no hold keeps back.
 fn is_receivable(state: &RunState, delivery: &DeliveryState, now_ms: u64) -> bool {
     let record = &delivery.record;
     let expired = record
@@ -289,11 +303,15 @@ fn is_receivable(state: &RunState, delivery: &DeliveryState, now_ms: u64) -> boo
             );
             graph::accepts(&state.config, &record.recipient.node_id, producer, status)
         });
-    free && waits && accepted
+    free && waits && accepted && !hold::is_held(state, &record.recipient.node_id)
 }
 
-/// Whether every port has its receipt.
+/// Whether every port has its receipt, or an ANY join one that it may take.
 fn is_received(state: &RunState, node: &Node, own: &NodeState) -> bool {
+    if let Some(graph) = state.graph.as_deref().filter(|_| graph::takes_any(node)) {
+        return join::is_received(state, graph, node, own);
+    }
+    let activation = iteration::received_as(state, node, own);
     graph::inputs(&state.config, node).iter().all(|input| {
         state
             .deliveries
@@ -301,7 +319,7 @@ fn is_received(state: &RunState, node: &Node, own: &NodeState) -> bool {
             .map(|delivery| &delivery.record)
             .any(|record| {
                 record.state == State::Acknowledged
-                    && record.recipient.activation_id == own.activation_id
+                    && record.recipient.activation_id == activation
                     && record.recipient.input_port == input.port
             })
     })

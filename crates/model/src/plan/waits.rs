@@ -18,7 +18,7 @@ use crate::run::{NodeStatus, RunState};
 /// One thing that is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// A human's approval: of an active APPROVAL node, or of a TASK whose approval is gone before its work was tried.
+    /// A human's approval: of an active APPROVAL node, or of work whose approval is gone before its work was tried.
     Approval {
         /// The node.
         node_id: NodeId,
@@ -112,7 +112,7 @@ fn node_wait(state: &RunState, node: &Node, now_ms: u64) -> Option<Wait> {
     let node_id = node.id.clone();
     let active = own.status == NodeStatus::Active;
     match node.kind {
-        NodeKind::Task(_) => {
+        NodeKind::Task(_) | NodeKind::Loop(_) => {
             let lacks =
                 launch(state, node, own).is_some() && lacks_approval(state, node, own, now_ms);
             lacks.then_some(Wait::Approval { node_id })
@@ -140,7 +140,7 @@ fn node_wait(state: &RunState, node: &Node, now_ms: u64) -> Option<Wait> {
                 Some(Wait::Verification { node_id })
             }
         }
-        NodeKind::Decision(_) | NodeKind::Join(_) | NodeKind::End => None,
+        NodeKind::Decision(_) | NodeKind::Fork | NodeKind::Join(_) | NodeKind::End => None,
     }
 }
 

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use aiws::digest::Digest;
 use aiws::id::{
     ActivationId, ActorId, ApprovalId, AssessmentId, AttemptId, CheckpointId, DeliveryId,
-    HandoffId, HoldId, NodeId, OperationId, StreamId,
+    HandoffId, HoldId, NodeId, OperationId, StreamId, SummaryId,
 };
 use aiws::record::{
     Approval, Assessment, Attempt, Cause, Claim, ClaimEnd, Consumption, Contract, Delivery, Graph,
-    HandoffConfig, Hold, Lifecycle, Manifest, Operation,
+    HandoffConfig, Hold, Invalidation, Lifecycle, Manifest, Operation, Summary,
 };
 use rpds::RedBlackTreeMapSync as Map;
 use serde::{Deserialize, Serialize};
@@ -126,6 +126,8 @@ pub struct RunState {
     pub verifications: Vec<Assessment>,
     /// Acceptances, oldest first.
     pub acceptances: Vec<Assessment>,
+    /// Revision of the event that recorded each assessment.
+    pub assessed: Map<AssessmentId, u64>,
     /// The verification that was the last to pass when the last acceptance or refusal was said.
     pub accepted_on: Option<AssessmentId>,
     /// Manifests.
@@ -136,6 +138,10 @@ pub struct RunState {
     pub deliveries: Map<DeliveryId, DeliveryState>,
     /// Input sets by activation.
     pub consumptions: Map<ActivationId, Consumption>,
+    /// Hand-offs that no longer count, with what hung on them.
+    pub invalidations: Map<HandoffId, Invalidation>,
+    /// Words about hand-offs. Nothing else in the state follows from them (SUM-5).
+    pub summaries: Map<SummaryId, Summary>,
     /// Holds.
     pub holds: Map<HoldId, Hold>,
     /// Who asked for cancellation, if anybody did.

@@ -37,7 +37,13 @@ fn consumption(world: &World, node: &str) -> Result<Consumption, String> {
 }
 
 fn send(world: &mut World, consumption: Consumption) -> Step {
-    world.send(ENGINE, Body::AdmitConsumer(AdmitConsumer { consumption }))
+    world.send(
+        ENGINE,
+        Body::AdmitConsumer(AdmitConsumer {
+            consumption,
+            skipped: Vec::new(),
+        }),
+    )
 }
 
 /// The drafted admission is accepted, and refused by this guard once it is changed.

@@ -182,15 +182,16 @@ cases! {
     #[test]
     fn a_boundarys_hold_covers_the_run() {
         let world = applied()?;
+        // The run's own name is no node's, so no branch is meant.
         for kind in [HoldScopeKind::Branch, HoldScopeKind::WorkOrder] {
-            tampered(&world, blocked("a"), Guard::ScopeIsRun, Code::ScopeUnsupported, |body| {
+            tampered(&world, blocked("a"), Guard::ScopeResolves, Code::ScopeUnsupported, |body| {
                 body.hold = body.hold.take().map(|mut hold| {
                     hold.scope.kind = kind;
                     hold
                 });
             })?;
         }
-        tampered(&world, blocked("a"), Guard::ScopeIsRun, Code::ScopeUnsupported, |body| {
+        tampered(&world, blocked("a"), Guard::ScopeResolves, Code::ScopeUnsupported, |body| {
             body.hold = body.hold.take().map(|mut hold| {
                 hold.scope.scope_ref = Ref { id: id("other"), revision: dec(1) };
                 hold

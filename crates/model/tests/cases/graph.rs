@@ -139,6 +139,21 @@ cases! {
         invalid(Guard::GraphBranchRequired, dec_graph(), |config| config.optional_inputs = vec![optional("x", "d")])
     }
 
+    /// Proves HD-04.6, HD-04.7: an ANY join has inputs, none of them optional, and a join policy is of an ANY join of the graph.
+    #[test]
+    fn any_joins_and_their_policies_are_checked() {
+        invalid(Guard::GraphAnyInputs, any_graph(), |config| config.optional_inputs = vec![optional("j", "x")])?;
+        let lone = graph(vec![join_any("j", &[]), end(&["j"])]);
+        invalid(Guard::GraphAnyInputs, lone, |_| {})?;
+        for (graph, join) in [(all_graph(), "j"), (any_graph(), "x")] {
+            invalid(Guard::GraphJoinPolicy, graph, |config| config.join_policy = vec![excluding(join)])?;
+        }
+        // A policy for a join of another graph is none of this one's business.
+        let mut config = config();
+        config.join_policy = vec![excluding("j"), excluding("elsewhere")];
+        accepted(&World::started(contract(), config), |world| world.activate(any_graph())).map(drop)
+    }
+
     /// Proves HF-03.10: mappings and optional inputs are of direct dependencies, one port each.
     #[test]
     fn ports_are_direct_dependencies() {

@@ -3,10 +3,15 @@
 
 mod admission;
 mod boundary;
+mod branches;
 mod claims;
 mod common;
 mod evidence;
+mod fork;
 mod graph;
+mod join_any;
+mod join_skips;
+mod loops;
 mod pipeline;
 mod skips;
 
@@ -52,9 +57,14 @@ pub fn all() -> &'static [Case] {
         let files = [
             admission::cases(),
             boundary::cases(),
+            branches::cases(),
             claims::cases(),
             evidence::cases(),
+            fork::cases(),
             graph::cases(),
+            join_any::cases(),
+            join_skips::cases(),
+            loops::cases(),
             pipeline::cases(),
             skips::cases(),
         ];

@@ -16,6 +16,7 @@ use praxis_model::account::{AccountRow, Posting};
 use praxis_model::command::*;
 use praxis_model::decision::{Decision, Rejection};
 use praxis_model::event::{CODEC_VERSION, Codec, Event, Gate, IdentityKind, Part};
+use praxis_model::evolve::IllegalEvent;
 use praxis_model::facts::Facts;
 use praxis_model::mission::MissionState;
 use praxis_model::register::{RegisterKey, RegisterKind, RegisterRead};
@@ -106,6 +107,7 @@ pub fn config() -> HandoffConfig {
     HandoffConfig {
         optional_inputs: Vec::new(),
         mappings: Vec::new(),
+        join_policy: Vec::new(),
         required_skip: Vec::new(),
         restart_policy: RestartPolicy::Auto,
         lease_ms: DecPlus::new(dec(10_000)).expect("positive"),
@@ -378,20 +380,25 @@ impl Bench {
     /// Decides; an accepted decision is folded and projected, a refused one changes nothing.
     pub fn try_act(&mut self, body: &Body, facts: &Facts) -> Result<Decision, Rejection> {
         let decision = self.decide(body, facts)?;
-        let head = self.run.head;
-        let (subject, epoch) = (self.run.subject.clone(), Some(self.run.epoch));
-        let event = seal(
-            &subject,
-            head.revision.get(),
-            head.hash,
-            epoch,
-            &decision,
-            facts,
-        );
-        let hash = digest_of(&event).expect("digest");
-        self.run = evolve::run(self.run.clone(), &event, &hash).expect("folds");
+        let (run, event) = self.fold(&decision, facts).expect("folds");
+        self.run = run;
         self.project(&event);
         Ok(decision)
+    }
+
+    /// The state that a decision would make, and its event; nothing is kept.
+    pub fn fold(
+        &self,
+        decision: &Decision,
+        facts: &Facts,
+    ) -> Result<(RunState, Event), IllegalEvent> {
+        let (head, epoch) = (self.run.head, Some(self.run.epoch));
+        let subject = &self.run.subject;
+        let revision = head.revision.get();
+        let event = seal(subject, revision, head.hash, epoch, decision, facts);
+        let hash = digest_of(&event).expect("digest");
+        let run = evolve::run(self.run.clone(), &event, &hash)?;
+        Ok((run, event))
     }
 
     /// Drafts an intent and acts on it.

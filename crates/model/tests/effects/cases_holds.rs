@@ -37,14 +37,55 @@ fn stopping(operation: &str, attempt: &str) -> HoldProposal {
 }
 
 pub const PLACE: &[Case] = &[
-    Case(Guard::ScopeIsRun, || {
+    Case(Guard::ScopeResolves, || {
         scoped(|scope| scope.kind = HoldScopeKind::WorkOrder)
     }),
-    Case(Guard::ScopeIsRun, || {
+    Case(Guard::ScopeResolves, || {
         scoped(|scope| scope.kind = HoldScopeKind::Branch)
     }),
-    Case(Guard::ScopeIsRun, || {
+    Case(Guard::ScopeResolves, || {
         scoped(|scope| scope.scope_ref = reference("another-run"))
+    }),
+    Case(Guard::ScopeResolves, || {
+        scoped(|scope| {
+            (scope.kind, scope.scope_ref) = (HoldScopeKind::WorkOrder, reference("work"));
+        })
+    }),
+    // A run is no node, and a node no run.
+    Case(Guard::ScopeResolves, || {
+        scoped(|scope| scope.scope_ref = reference("work"))
+    }),
+    Case(Guard::ScopeResolves, || {
+        // Before a graph is pinned nobody knows what depends on what.
+        let mut bench = Bench::new();
+        bench.run.graph = None;
+        place(bench, Who::Human, branch("h", "work"))
+    }),
+    Case(Guard::BranchPinned, || {
+        let mut proposal = branch("h", "work");
+        proposal.scope.scope_ref.revision = dec(2);
+        place(Bench::new(), Who::Human, proposal)
+    }),
+    Case(Guard::HoldResolver, || {
+        let mut proposal = branch("h", "work");
+        proposal.scope.resolver_revision = dec(2);
+        place(Bench::new(), Who::Human, proposal)
+    }),
+    Case(Guard::HoldResolver, || {
+        let binding = ScopeBinding {
+            scope_ref: reference("work"),
+            kind: HoldScopeKind::Branch,
+            resolver_revision: dec(7),
+        };
+        let bound = HandoffConfig {
+            scope_bindings: vec![binding],
+            ..config()
+        };
+        let bench = Bench::with(contract(), bound, graph());
+        place(bench, Who::Human, branch("h", "work"))
+    }),
+    Case(Guard::HoldPlacer, || {
+        place(Bench::new(), Who::Agent, branch("h", "work"))
     }),
     Case(Guard::HoldResolver, || {
         scoped(|scope| scope.resolver_revision = dec(2))
@@ -125,6 +166,16 @@ pub const PLACE: &[Case] = &[
             Bench::free_dispatched(),
             Who::Human,
             stopping("op-work", "at-free"),
+        )
+    }),
+    // In flight, and beside the branch.
+    Case(Guard::HoldStopKnown, || {
+        let scope = branch("h", "work").scope;
+        let proposal = stopping("op-free", "at-free");
+        place(
+            Bench::free_dispatched(),
+            Who::Human,
+            HoldProposal { scope, ..proposal },
         )
     }),
 ];

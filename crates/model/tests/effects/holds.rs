@@ -313,6 +313,80 @@ fn a_hold_takes_only_its_own_decisions() {
     assert_eq!(code(&bench, &reused, &human), Some(Code::IdentityConflict));
 }
 
+/// Proves HS-05.2, HS-06.6, HS-01.8, REL-8: a branch's hold speaks of the branch's own work: its blockers, its dispositions
+/// and its cancellation leave out what goes on beside it.
+#[test]
+fn a_branchs_hold_speaks_of_its_own_work() {
+    let _on = guarded();
+    let mut bench = Bench::work_admitted();
+    bench.admit("free", &free_read());
+    bench.act(place_body(branch("h", "work")), Who::Rule);
+    let body = dispatch_body(&bench, "work", "at-work");
+    let facts = bench.with_material(bench.facts(Who::System));
+    assert_eq!(code(&bench, &body, &facts), Some(Code::HoldActive));
+    bench.act(dispatch_body(&bench, "free", "at-free"), Who::System);
+    let lost = settle_body("at-free", SettledOutcome::Unknown, 0, &[]);
+    bench.act(lost, Who::System);
+    bench.act(place_body(branch("h2", "work")), Who::Human);
+    bench.act(place_body(branch("h3", "free")), Who::Human);
+    let told = |name: &str| {
+        let hold = hold_of(&bench, name);
+        let blockers = hold.blockers.iter().map(|one| one.subject_id.to_string());
+        let stops = hold.stop_disposition.iter();
+        let stops = stops.map(|one| one.attempt_id.to_string());
+        blockers.chain(stops).collect::<Vec<_>>()
+    };
+    assert!(told("h").is_empty() && told("h2").is_empty());
+    assert_eq!(told("h3"), ["at-free", "at-free"]);
+    // An effect beside the branch keeps nobody from rechecking it; the branch's own one does, and takes a human.
+    bench.act(resolve_body("h", HoldDecision::Recheck, &[]), Who::System);
+    let own = resolve_body("h3", HoldDecision::Recheck, &[]);
+    let (human, system) = (bench.facts(Who::Human), bench.facts(Who::System));
+    assert_eq!(code(&bench, &own, &system), Some(Code::HumanRequired));
+    assert_eq!(code(&bench, &own, &human), Some(Code::HoldNotClear));
+    // What was tried beside the branch after its hold began is none of its dispositions.
+    bench.act(resolve_body("h2", HoldDecision::Cancel, &[]), Who::Human);
+    assert_eq!(bench.run.lifecycle, Lifecycle::Canceling);
+    let left: Vec<HoldId> = bench
+        .gates
+        .iter()
+        .filter_map(|(_, gate)| match gate {
+            Gate::Branch { hold_id, .. } => Some(hold_id.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(left, [id("h3")], "each gate opens with its own hold");
+}
+
+/// Proves HC-PH.1, HC-RH.1, HS-03.7, HS-03.9, HS-04.1: an operator, a rule and the runtime hold a branch, and an agent does
+/// not; a rule releases none, the runtime only what no human has to; nothing of it moves money or bounds.
+#[test]
+fn a_branch_is_held_and_released_with_authority() {
+    let _on = guarded();
+    let mut bench = Bench::free_admitted();
+    let money = (bench.money(), bench.account.bound);
+    for who in [Who::Human, Who::Rule, Who::System] {
+        bench.act(place_body(branch("h", "free")), who);
+        let recheck = resolve_body("h", HoldDecision::Recheck, &[]);
+        for denied in [Who::Rule, Who::Agent] {
+            let facts = bench.facts(denied);
+            let found = code(&bench, &recheck, &facts);
+            assert_eq!(found, Some(Code::AuthorizationDenied));
+        }
+        let cancel = resolve_body("h", HoldDecision::Cancel, &[]);
+        let found = code(&bench, &cancel, &bench.facts(Who::System));
+        assert_eq!(found, Some(Code::HumanRequired));
+        let mut released = bench.clone();
+        released.act(recheck, Who::System);
+        assert_eq!((released.money(), released.account.bound), money);
+        assert!(released.gates.is_empty());
+        bench = Bench::free_admitted();
+    }
+    let agent = bench.facts(Who::Agent);
+    let body = place_body(branch("h", "free"));
+    assert_eq!(code(&bench, &body, &agent), Some(Code::AuthorizationDenied));
+}
+
 /// Proves T-44: releasing the hold of a BLOCKED boundary lets the same activation go on with the same consumption.
 #[test]
 fn a_blocked_activation_goes_on_once_its_hold_is_released() {

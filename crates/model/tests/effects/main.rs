@@ -5,18 +5,23 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
+mod assessments;
 mod bench;
 mod cases_admission;
 mod cases_holds;
+mod cases_invalidation;
 mod cases_mission;
 mod cases_retry;
 mod cases_settlement;
+mod cases_summary;
 mod endings;
 mod flows;
 mod holds;
 mod identities;
+mod invalidation;
 mod recovery;
 mod refusals;
 mod steps;
+mod summary;
 mod table;
 mod walk;

@@ -8,7 +8,10 @@ use std::sync::{RwLock, RwLockReadGuard};
 use praxis_model::guard::{Guard, ablation};
 
 use crate::table::Case;
-use crate::{cases_admission, cases_holds, cases_mission, cases_retry, cases_settlement};
+use crate::{
+    cases_admission, cases_holds, cases_invalidation, cases_mission, cases_retry, cases_settlement,
+    cases_summary,
+};
 
 /// Guards are switched off for the whole process: whoever decides holds this for reading meanwhile.
 static ALL_GUARDS_ON: RwLock<()> = RwLock::new(());
@@ -41,6 +44,9 @@ fn all() -> Vec<Case> {
         cases_settlement::RECONCILE,
         cases_settlement::ASSESSMENTS,
         cases_settlement::CANCEL,
+        cases_invalidation::INVALIDATE,
+        cases_invalidation::AFTERWARDS,
+        cases_summary::SUMMARY,
         cases_holds::PLACE,
         cases_holds::RESOLVE,
         cases_holds::RECOVER,
@@ -127,6 +133,27 @@ fn a_hold_out_of_order_is_refused() {
 #[test]
 fn a_resolution_out_of_order_is_refused() {
     refused(cases_holds::RESOLVE);
+}
+
+/// Proves HC-IV.1, HD-01.T6, HF-02.6, ERR-DELIVERY_STATE: an invalidation is refused that nobody with authority makes,
+/// that gives no reason or names no evidence, of what is no hand-off of the run or was invalidated before.
+#[test]
+fn an_invalidation_out_of_order_is_refused() {
+    refused(cases_invalidation::INVALIDATE);
+}
+
+/// Proves HD-05.5, HD-01.T7, HD-03.8: what was invalidated is not claimed, received, given back, admitted, dispatched or
+/// tried again, even if no hold kept the run.
+#[test]
+fn work_on_an_invalidated_handoff_is_refused() {
+    refused(cases_invalidation::AFTERWARDS);
+}
+
+/// Proves HC-RS.1, REL-10, SUM-1, SUM-2, SUM-3: a summary is refused of another manifest, by another author than the
+/// authenticated one, in a human's name by nobody human, and in a model's without an operation that was settled for it.
+#[test]
+fn a_summary_out_of_order_is_refused() {
+    refused(cases_summary::SUMMARY);
 }
 
 /// Proves HC-RO.1: ownership is not recovered without trusted authority and the current epoch.

@@ -178,6 +178,19 @@ pub fn hold(name: &str, reason: HoldReason) -> HoldProposal {
     }
 }
 
+/// A hold over a node of the pinned graph with all that depends on it.
+pub fn branch(name: &str, node: &str) -> HoldProposal {
+    let scope = HoldScope {
+        kind: HoldScopeKind::Branch,
+        scope_ref: reference(node),
+        resolver_revision: dec(1),
+    };
+    HoldProposal {
+        scope,
+        ..hold(name, HoldReason::Operator)
+    }
+}
+
 pub fn place_body(hold: HoldProposal) -> Body {
     Body::PlaceHold(PlaceHold { hold })
 }
@@ -190,6 +203,29 @@ pub fn resolve_body(name: &str, decision: HoldDecision, evidence: &[&str]) -> Bo
         evidence: ids(evidence),
         rule: None,
     })
+}
+
+pub fn invalidate_body(handoff: HandoffRef) -> Body {
+    Body::InvalidateHandoff(InvalidateHandoff {
+        handoff,
+        reason: "the plan is wrong".to_owned(),
+        evidence: ids(&["review"]),
+        hold: None,
+    })
+}
+
+/// Words `s` about what a node handed over, by the actor of these facts.
+pub fn summary_of(bench: &Bench, node: &str, kind: AuthorKind, facts: &Facts) -> SummaryProposal {
+    SummaryProposal {
+        summary_id: id("s"),
+        handoff: bench.handoff(node),
+        author: SummaryAuthor {
+            kind,
+            actor_id: facts.actor_id.clone(),
+            operation_id: None,
+        },
+        text: "the plan, in short".to_owned(),
+    }
 }
 
 fn ids(names: &[&str]) -> Vec<EvidenceId> {
@@ -250,6 +286,12 @@ impl Bench {
 
     /// Approves the edit of `a`, and takes the node `gate` through its boundary up to the receipt at `work`.
     pub fn open_gate(&mut self) {
+        self.pass_gate();
+        self.receive();
+    }
+
+    /// Approves the edit of `a`, and takes the node `gate` through its boundary.
+    pub fn pass_gate(&mut self) {
         self.act(
             approve_body("yes", ApprovalDecision::Approved, 500_000),
             Who::Human,
@@ -265,7 +307,6 @@ impl Bench {
         let boundary = gate_done();
         let facts = self.with_material(self.facts(Who::System));
         self.intend(&Intent::Boundary(boundary), &facts);
-        self.receive();
     }
 
     /// Claims and acknowledges every pending delivery.
@@ -321,6 +362,22 @@ impl Bench {
         bench
     }
 
+    /// `work` is dispatched.
+    pub fn work_dispatched() -> Self {
+        let mut bench = Self::work_admitted();
+        let facts = bench.with_material(bench.facts(Who::System));
+        bench.act_on(&dispatch_body(&bench, "work", "at-work"), &facts);
+        bench
+    }
+
+    /// `work` is applied for 4 units.
+    pub fn work_applied() -> Self {
+        let mut bench = Self::work_dispatched();
+        let applied = SettledOutcome::ConfirmedApplied;
+        bench.act(settle_body("at-work", applied, 4, &["exit"]), Who::System);
+        bench
+    }
+
     pub fn admit(&mut self, node: &str, proposal: &AdmissionProposal) {
         let mut facts = self.with_material(self.facts(Who::System));
         let body = admit_body(self, node, proposal, &mut facts);
@@ -360,6 +417,31 @@ impl Bench {
 
     pub fn canceling(mut self) -> Self {
         self.act(cancel_body(), Who::Human);
+        self
+    }
+
+    /// The hand-off of a node's boundary.
+    pub fn handoff(&self, node: &str) -> HandoffRef {
+        let mut all = self.run.manifests.values();
+        let committed = all
+            .find(|committed| committed.manifest.producer.node_id.as_str() == node)
+            .expect("a manifest");
+        HandoffRef {
+            handoff_id: committed.manifest.handoff_id.clone(),
+            digest: committed.digest,
+        }
+    }
+
+    /// What `gate` handed over is invalidated by a human.
+    pub fn invalidated(mut self) -> Self {
+        self.act(invalidate_body(self.handoff("gate")), Who::Human);
+        self
+    }
+
+    /// Opens every gate again behind the back of the ledger. No command does this; with it a test sees what holds a
+    /// run beside its hold.
+    pub fn unheld(mut self) -> Self {
+        self.run.holds = Default::default();
         self
     }
 

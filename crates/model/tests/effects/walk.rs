@@ -59,6 +59,10 @@ const STEPS: &[(&str, Step)] = &[
             bench.facts(Who::System),
         )
     }),
+    ("invalidate", |bench, _| {
+        let body = invalidate_body(bench.handoff("gate"));
+        (body, bench.facts(Who::Human))
+    }),
     ("recover", |bench, _| {
         (recover_body(bench.run.epoch), bench.facts(Who::System))
     }),
@@ -105,6 +109,18 @@ fn check(before: &Bench, after: &Bench, path: &[&str]) {
         after.run.attempts.size() <= 3 && after.run.operations.size() == 1,
         "{path:?}"
     );
+    let tried = |bench: &Bench| {
+        let all = bench.run.attempts.values();
+        let tried = all.filter(|attempt| attempt.status == AttemptStatus::Dispatched);
+        tried.count()
+    };
+    if before.run.invalidations.size() > 0 {
+        assert!(
+            tried(after) <= tried(before)
+                && after.run.attempts.size() == before.run.attempts.size(),
+            "{path:?} goes on with work after an invalidation"
+        );
+    }
     let in_flight = attempts()
         .filter(|attempt| !attempt.status.is_confirmed())
         .count();
@@ -142,8 +158,9 @@ fn walk(bench: &Bench, path: &mut Vec<&'static str>, accepted: &mut usize) {
     }
 }
 
-/// Proves F-31, FV-ACC.1, FV-ACC.6, FV-ACC.7, HS-04.2: over every history of dispatch, loss, settlement, look-up,
-/// retry and recovery, spent and reserved are the sums of the attempts, nothing is reset and no outcome changes.
+/// Proves F-31, FV-ACC.1, FV-ACC.6, FV-ACC.7, HS-04.2, HD-05.5, R-01: over every history of dispatch, loss, settlement,
+/// look-up, retry, recovery and invalidation, spent and reserved are the sums of the attempts, nothing is reset, no
+/// outcome changes, and nothing is tried once a hand-off is invalid.
 #[test]
 fn the_books_are_right_after_every_history() {
     let _on = guarded();
@@ -152,6 +169,7 @@ fn the_books_are_right_after_every_history() {
         ..contract()
     };
     let mut bench = Bench::with(contract, config(), graph());
+    bench.pass_gate();
     bench.admit(
         "free",
         &AdmissionProposal {

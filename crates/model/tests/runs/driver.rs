@@ -39,6 +39,21 @@ pub fn coding_world() -> World {
     })
 }
 
+/// FORK, LOOP and JOIN ANY in one: s -> l (at most two iterations), and x0 -> x; the join j may leave one of them out.
+pub fn racing_world() -> World {
+    let nodes = vec![
+        fork("s", &[]),
+        looped("l", 2, &["s"]),
+        task("x0", &["s"]),
+        task("x", &["x0"]),
+        join_any("j", &["l", "x"]),
+        end(&["j"]),
+    ];
+    World::configured(graph(nodes), |config| {
+        config.join_policy = vec![excluding("j")]
+    })
+}
+
 /// The proposal of a node in a driven run: amount 1, the approval `p1` behind the approval node.
 pub fn small(node: &str) -> aiws::record::AdmissionProposal {
     let approval_id = (node == "impl").then(|| id("p1"));
@@ -49,7 +64,7 @@ pub fn small(node: &str) -> aiws::record::AdmissionProposal {
     }
 }
 
-/// Does one step of the plan; `pass` is what decisions find.
+/// Does one step of the plan; `pass` is what decisions find, and whether a LOOP is done.
 pub fn take(world: &mut World, next: &Next, pass: bool) -> Step {
     match next {
         Next::Receive { delivery_id } => {
@@ -58,9 +73,14 @@ pub fn take(world: &mut World, next: &Next, pass: bool) -> Step {
         }
         Next::Admit { node_id } => {
             let graph = world.state().graph.clone().expect("a graph");
-            if find(&graph, node_id).is_some_and(|node| node.kind.runs_work()) {
-                world.prepare(small(node_id.as_str()));
-                let admission_ref = Some(reference(node_id.as_str()));
+            let node = find(&graph, node_id).expect("a node");
+            if node.kind.runs_work() {
+                let name = match (&node.kind, world.state().nodes.get(node_id)) {
+                    (NodeKind::Loop(_), Some(own)) => format!("{node_id}.{}", own.iteration),
+                    _ => node_id.to_string(),
+                };
+                world.prepare(small(&name));
+                let admission_ref = Some(reference(&name));
                 return world.intend(
                     ENGINE,
                     &Intent::Admit(AdmitIntent {
@@ -106,6 +126,10 @@ fn conclusion(world: &World, node: &str, pass: bool) -> BoundaryIntent {
     match kind {
         Some(NodeKind::Decision(_)) => BoundaryIntent {
             result: object! { "pass": pass },
+            ..plain
+        },
+        Some(NodeKind::Loop(_)) => BoundaryIntent {
+            result: object! { "done": pass },
             ..plain
         },
         Some(NodeKind::End) => BoundaryIntent {

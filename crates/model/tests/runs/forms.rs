@@ -190,12 +190,13 @@ fn numbers(value: &Value, place: String) -> Vec<String> {
     }
 }
 
-/// Proves HS-03.5, HF-01.1: a proposed hold allows something, says nothing twice, and what is optional is absent and
+/// Proves HS-03.5, HF-01.1, HC-IV.1, REL-11: a proposed hold allows something, says nothing twice, and what is optional is absent and
 /// never `null`; what is nullable is there.
 #[test]
 fn lists_and_nulls_of_commands() {
     let (place, commit) = (CommandType::PlaceHold, CommandType::CommitBoundary);
     let recover = CommandType::RecoverOwnership;
+    let (invalidate, summary) = (CommandType::InvalidateHandoff, CommandType::RecordSummary);
     let blocker = r#"{"kind":"OPERATOR","subjectId":"x","evidence":[]}"#;
     let stop = r#"{"operationId":"o","attemptId":"t","action":"DRAIN"}"#;
     let twice = |text: &str| format!("[{text},{text}]");
@@ -222,10 +223,33 @@ fn lists_and_nulls_of_commands() {
         ),
         (CommandType::ResolveHold, "/rule", "null".to_owned(), ""),
         (recover, "/reason", r#""""#.to_owned(), ""),
+        (invalidate, "/reason", r#""""#.to_owned(), ""),
+        (invalidate, "/evidence", "[]".to_owned(), ""),
+        (invalidate, "/evidence", r#"["e","e"]"#.to_owned(), "/1"),
+        (invalidate, "/hold", "null".to_owned(), ""),
+        (summary, "/summary/text", r#""""#.to_owned(), ""),
+        (summary, "/summary/revision", r#""1""#.to_owned(), ""),
+        (summary, "/summary/createdAtMs", r#""1""#.to_owned(), ""),
+        (
+            summary,
+            "/summary/author/operationId",
+            "null".to_owned(),
+            "",
+        ),
+        (invalidate, "/hold/scope", "{}".to_owned(), ""),
     ] {
         let member = format!("/command/body{member}");
         let error = parse(&changed(kind, &member, &text)).expect_err(&member);
         is(&error, Code::SchemaInvalid, &format!("{member}{pointer}"));
+    }
+    // An operation goes with a MODEL and with nobody else.
+    for kind in ["HUMAN", "ENGINE"] {
+        let text = format!("{kind:?}");
+        let posing = changed(summary, "/command/body/summary/author/kind", &text);
+        let error = parse(&posing).expect_err(kind);
+        let pointer = "/command/body/summary/author/operationId";
+        is(&error, Code::SchemaInvalid, pointer);
+        parse(&with(&posing, pointer, Some(Value::Null))).expect("none is right");
     }
     for (kind, member) in [(commit, "hold"), (recover, "decisionRef")] {
         let pointer = format!("/command/body/{member}");
@@ -238,6 +262,7 @@ fn lists_and_nulls_of_commands() {
         (commit, "/skipped"),
         (CommandType::ClaimDelivery, "/leaseMs"),
         (CommandType::ResolveHold, "/rule"),
+        (invalidate, "/hold"),
     ] {
         let pointer = format!("/command/body{member}");
         parse(&with(&one(kind), &pointer, None)).expect("optional");

@@ -7,9 +7,13 @@
     reason = "a test that cannot go on says why and stops"
 )]
 
+mod branches;
 mod driver;
 mod forms;
+mod invalidations;
+mod kinds;
 mod lives;
+mod meetings;
 mod plan;
 mod replay;
 mod requests;

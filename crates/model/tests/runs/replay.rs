@@ -11,6 +11,7 @@ use praxis_model::run::{NodeStatus, RunState};
 use praxis_model::transition::Transition;
 
 use crate::driver::{coding_world, drive};
+use crate::kinds::drive_one;
 use crate::world::*;
 
 fn whole() -> World {
@@ -125,6 +126,92 @@ fn a_boundary_stands_on_its_predecessor() {
         (error.what.as_str(), error.code()),
         ("the manifest's digest", Code::StoreCorrupt)
     );
+}
+
+/// Proves HF-01.9, HF-01.8: what a join's admission generates stands on its predecessor, too, and is what was committed.
+#[test]
+fn a_choice_stands_on_its_predecessor() {
+    let mut world = any_world();
+    drive_one(&mut world);
+    let choice = |event: &Event| match &event.command {
+        Body::AdmitConsumer(body) => !body.skipped.is_empty(),
+        _ => false,
+    };
+    let tell = |change: &dyn Fn(&mut Vec<aiws::record::Manifest>)| {
+        let error = changed(&world, choice, |event| {
+            if let Body::AdmitConsumer(body) = &mut event.command {
+                change(&mut body.skipped);
+            }
+        });
+        (error.what.clone(), error.code())
+    };
+    let basis = tell(&|skipped| skipped[0].basis.revision = dec(1));
+    assert_eq!(
+        basis,
+        ("the basis of a manifest".to_owned(), Code::ChainBroken)
+    );
+    let forged = tell(&|skipped| skipped[0].result = aiws::object! { "forged": true });
+    assert_eq!(
+        forged,
+        ("the manifest's digest".to_owned(), Code::StoreCorrupt)
+    );
+    let gone = tell(&|skipped| skipped.clear());
+    assert_eq!(
+        gone,
+        ("the generated manifest 0".to_owned(), Code::StoreCorrupt)
+    );
+    assert_eq!(refold(&world.events).as_ref(), Ok(world.state()));
+}
+
+/// Proves HF-02.12, FV-ACC.7: an iteration that ends twice, out of its turn, of another node or past the bound is noticed.
+#[test]
+fn an_illegal_iteration_is_noticed() {
+    let mut world = World::with(loop3());
+    for number in 1..=2 {
+        world.iterate("l", number, false).expect("an iteration");
+    }
+    world.iterate("l", 3, false).expect("the bound");
+    let is_end = |one: &Transition| matches!(one, Transition::IterationEnded { .. });
+    let ends = |event: &Event| event.outcome.transitions.iter().any(is_end);
+    let tell = |change: &dyn Fn(&mut Vec<Transition>)| {
+        changed(&world, ends, |event| change(&mut event.outcome.transitions)).what
+    };
+    let twice = |all: &mut Vec<Transition>| all.extend(all.last().cloned());
+    assert_eq!(tell(&twice), "the node that ends an iteration");
+    let set = |node: &str, number: u64| {
+        let ended = Transition::IterationEnded {
+            node_id: id(node),
+            iteration: U64(number),
+        };
+        move |all: &mut Vec<Transition>| {
+            all.pop();
+            all.push(ended.clone());
+        }
+    };
+    assert_eq!(tell(&set("l", 2)), "the iteration that ends");
+    assert_eq!(tell(&set("end", 1)), "the node that ends an iteration");
+    assert_eq!(tell(&set("ghost", 1)), "the node ghost");
+    // The last iteration does not end: it is blocked.
+    let last = |event: &Event| {
+        event.outcome.transitions.iter().any(|one| {
+            matches!(
+                one,
+                Transition::NodeMoved {
+                    to: NodeStatus::Blocked,
+                    ..
+                }
+            )
+        })
+    };
+    let error = changed(&world, last, |event| {
+        for one in &mut event.outcome.transitions {
+            if matches!(one, Transition::NodeMoved { .. }) {
+                let (node_id, iteration) = (id("l"), U64(3));
+                *one = Transition::IterationEnded { node_id, iteration };
+            }
+        }
+    });
+    assert_eq!(error.what, "whether the node has another iteration");
 }
 
 /// Proves HD-01.T11, FV-ACC.7: a transition that does not start where the state is, or goes where no table leads, is

@@ -98,7 +98,15 @@ pub(crate) fn members(kind: CommandType) -> &'static str {
         CommandType::ResolveHold => {
             r#""holdId":"x","decision":"RECHECK","decisionRef":"d","evidence":["e"],"rule":{"id":"q","revision":"1"}"#
         }
+        CommandType::InvalidateHandoff => {
+            r#""handoff":{"handoffId":"h","digest":"SHA"},"reason":"x","evidence":["e"],
+            "hold":{"holdId":"x","owner":"o"}"#
+        }
         CommandType::RecoverOwnership => r#""expectedEpoch":"1","reason":"x","decisionRef":null"#,
+        CommandType::RecordSummary => {
+            r#""summary":{"summaryId":"s","handoff":{"handoffId":"h","digest":"SHA"},
+            "author":{"kind":"MODEL","actorId":"a","operationId":"o"},"text":"x"}"#
+        }
     }
 }
 

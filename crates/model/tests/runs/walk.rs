@@ -3,24 +3,28 @@
 use aiws::decimal::{Dec, DecPlus};
 use aiws::id::DeliveryId;
 use aiws::record::{
-    AcceptanceVerdict, DeliveryState, HoldDecision, HoldReason, OutcomeStatus, SettledOutcome,
-    VerificationVerdict,
+    AcceptanceVerdict, AuthorKind, ConsumptionState, DeliveryState, HandoffRef, HoldDecision,
+    HoldReason, OutcomeStatus, SettledOutcome, SummaryAuthor, VerificationVerdict,
 };
 use praxis_model::command::{
-    AcknowledgeDelivery, Body, BoundaryIntent, CancelRun, ClaimDelivery, FinishCancelRun, Intent,
-    PlaceHold, RecoverOwnership, ResolveHold,
+    AcknowledgeDelivery, Body, BoundaryIntent, CancelRun, ClaimDelivery, FinishCancelRun, HoldName,
+    Intent, InvalidateHandoff, PlaceHold, RecordSummary, RecoverOwnership, ResolveHold,
+    SummaryProposal,
 };
 use praxis_model::plan::{plan, waits};
+use praxis_model::run::NodeStatus;
 use proptest::prelude::*;
 
-use crate::driver::{answer, coding_world, take};
+use crate::driver::{answer, coding_world, racing_world, take};
 use crate::world::*;
 
 /// One random thing: which, about what, and how.
 type Roll = (u8, u8, u8);
 
 const ACTORS: [&str; 5] = [ENGINE, HUMAN, AGENT, "agent:w2", "rule:r1"];
-const NODES: [&str; 6] = ["plan", "ok", "impl", "chk0", "d0", "ghost"];
+const NODES: [&str; 11] = [
+    "plan", "ok", "impl", "chk0", "d0", "ghost", "s", "l", "x0", "x", "j",
+];
 const STATUSES: [OutcomeStatus; 5] = [
     OutcomeStatus::Completed,
     OutcomeStatus::Blocked,
@@ -42,13 +46,57 @@ fn delivery(world: &World, at: u8) -> DeliveryId {
     }
 }
 
+/// The invalidation of a committed hand-off, of one with another digest, or of none.
+fn invalidation(world: &World, about: u8, how: u8) -> Body {
+    let all: Vec<_> = world.state().manifests.values().collect();
+    let known = all.get(usize::from(about) % all.len().max(1));
+    let digest = known.map(|committed| committed.digest);
+    let handoff = HandoffRef {
+        handoff_id: known.map_or(id("ghost"), |it| it.manifest.handoff_id.clone()),
+        digest: digest.filter(|_| how.is_multiple_of(4)).unwrap_or(token(0)),
+    };
+    let hold = how.is_multiple_of(3).then(|| HoldName {
+        hold_id: id(&format!("h{}", about % 3)),
+        owner: id("human:op"),
+    });
+    Body::InvalidateHandoff(InvalidateHandoff {
+        handoff,
+        reason: "because".to_owned(),
+        evidence: vec![id("review")],
+        hold,
+    })
+}
+
+/// Words about a committed hand-off, or about none, by whoever sends them or by somebody else.
+fn summary(world: &World, about: u8, how: u8) -> Body {
+    let all: Vec<_> = world.state().manifests.values().collect();
+    let known = all.get(usize::from(about) % all.len().max(1));
+    let kind = pick(AuthorKind::ALL, about);
+    let operation = world.state().operations.keys().next().cloned();
+    let author = SummaryAuthor {
+        kind,
+        actor_id: id(pick(&ACTORS, how)),
+        operation_id: operation.filter(|_| kind == AuthorKind::Model),
+    };
+    let summary = SummaryProposal {
+        summary_id: id(&format!("s{how}")),
+        handoff: HandoffRef {
+            handoff_id: known.map_or(id("ghost"), |it| it.manifest.handoff_id.clone()),
+            digest: known.map_or(token(0), |committed| committed.digest),
+        },
+        author,
+        text: "release all holds".to_owned(),
+    };
+    Body::RecordSummary(RecordSummary { summary })
+}
+
 /// Does one thing, sensible or not.
 fn step(world: &mut World, (what, about, how): Roll) -> Step {
     let actor = pick(&ACTORS, how);
     let node = pick(&NODES, about);
     let number = DecPlus::new(dec(u64::from(how % 4) + 1)).expect("positive");
     let (run_id, reason) = (run_id(), "because".to_owned());
-    match what % 20 {
+    match what % 22 {
         // Half of the time the run goes on, so that a walk gets somewhere.
         0..=6 => planned(world, how),
         7 => {
@@ -140,6 +188,9 @@ fn step(world: &mut World, (what, about, how): Roll) -> Step {
             1 => world.accept(&format!("c{about}"), AcceptanceVerdict::Accepted),
             _ => world.approve(&format!("p{about}"), &action_of(node)),
         },
+        20 => world.send(actor, summary(world, about, how)),
+        // Mostly of what is no hand-off, or from an agent: an invalidation ends the walk's progress, too.
+        19 => world.send(actor, invalidation(world, about, how)),
         18 if how % 8 == 0 => world.send(
             actor,
             Body::CancelRun(CancelRun {
@@ -186,14 +237,25 @@ fn planned(world: &mut World, how: u8) -> Step {
 }
 
 /// What a step may change.
-struct Before {
+pub struct Before {
     run: Option<praxis_model::run::RunState>,
     account: Option<praxis_model::account::AccountRow>,
     events: usize,
 }
 
+impl Before {
+    /// A world as it is before a step.
+    pub fn of(world: &World) -> Self {
+        Self {
+            run: world.run.clone(),
+            account: world.account.clone(),
+            events: world.events.len(),
+        }
+    }
+}
+
 /// What holds after every step, however it ended.
-fn check(before: &Before, after: &World, step: &Step) {
+pub fn check(before: &Before, after: &World, step: &Step) {
     let new = after.events.len() - before.events;
     if step.is_err() && new == 0 {
         assert_eq!((&after.run, &after.account), (&before.run, &before.account));
@@ -213,18 +275,117 @@ fn check(before: &Before, after: &World, step: &Step) {
             .expect("deliveries stay")
             .record;
         assert!(now.generation >= old.record.generation, "a generation fell");
+        // An invalidation reaches a receipt, too; nothing leads out of the other final states.
+        let reached = old.record.state == DeliveryState::Acknowledged
+            && now.state == DeliveryState::Invalidated;
         assert!(
-            !old.record.state.is_final() || now.state == old.record.state,
+            !old.record.state.is_final() || now.state == old.record.state || reached,
             "a final state moved"
         );
     }
     assert!(after.state().epoch >= before.epoch, "the epoch fell");
+    kinds(before, after.state());
+    invalid(before, after);
+    worded(before, after.state());
     if before.lifecycle.is_terminal() {
         assert_eq!(after.state().lifecycle, before.lifecycle, "the dead walked");
+        // Late truth moves what is known of an operation (HS-06.5); it makes no operation and no attempt.
+        let tried = |state: &praxis_model::run::RunState| -> Vec<_> {
+            let all = state.operations.iter();
+            all.map(|(id, operation)| (id.clone(), operation.attempts.clone()))
+                .collect()
+        };
+        assert_eq!(tried(after.state()), tried(before), "work after the end");
+    }
+}
+
+/// What holds of LOOP and JOIN ANY: iterations only rise, and to their bound alone; what was begun is never skipped, an
+/// ANY join consumes one input, and no activation has two outcomes.
+fn kinds(before: &praxis_model::run::RunState, after: &praxis_model::run::RunState) {
+    for (id, own) in &after.nodes {
+        let old = before.nodes.get(id).expect("nodes stay");
+        let step = own.iteration - old.iteration;
+        assert!(step <= 1 && own.iteration <= 2, "{id} goes on for ever");
+        assert_eq!(step == 1, own.activation_id != old.activation_id, "{id}");
+        if own.status == NodeStatus::Skipped && old.status != NodeStatus::Skipped {
+            assert_eq!((old.status, old.iteration), (NodeStatus::Pending, 1));
+            assert!(!after.consumptions.contains_key(&own.activation_id));
+        }
+    }
+    for consumption in after.consumptions.values() {
+        let any = consumption.join.mode == aiws::record::JoinMode::Any;
+        assert!(!any || consumption.inputs.len() == 1, "a set of many");
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    let manifests = after.manifests.values().map(|one| &one.manifest);
+    for manifest in manifests.filter(|one| one.outcome.status == OutcomeStatus::Completed) {
+        let activation = &manifest.producer.activation_id;
+        assert!(seen.insert(activation), "{activation} counts twice");
+    }
+}
+
+/// Words that were added changed nothing else, and none are lost.
+fn worded(before: &praxis_model::run::RunState, after: &praxis_model::run::RunState) {
+    for (id, old) in &before.summaries {
+        assert_eq!(after.summaries.get(id), Some(old), "words changed");
+    }
+    if after.summaries.size() > before.summaries.size() {
+        let mut same = after.clone();
+        same.summaries = before.summaries.clone();
+        (same.head, same.last_ms) = (before.head, before.last_ms);
+        assert_eq!(&same, before, "words changed something");
+    }
+}
+
+/// An invalidation is whole and final, its receipts stay, and nothing is launched after it.
+fn invalid(before: &praxis_model::run::RunState, after: &World) {
+    let state = after.state();
+    for (id, old) in &before.invalidations {
         assert_eq!(
-            after.state().operations,
-            before.operations,
-            "work after the end"
+            state.invalidations.get(id),
+            Some(old),
+            "an invalidation changed"
+        );
+    }
+    for delivery in state.deliveries.values().map(|delivery| &delivery.record) {
+        let gone = state
+            .invalidations
+            .contains_key(&delivery.handoff.handoff_id);
+        let invalid = delivery.state == DeliveryState::Invalidated;
+        assert!(
+            invalid == gone || (gone && delivery.state == DeliveryState::Excluded),
+            "half an invalidation"
+        );
+        let old = before.deliveries.get(&delivery.delivery_id);
+        let receipt = old.and_then(|old| old.record.acknowledgement.as_ref());
+        assert!(
+            receipt.is_none() || receipt == delivery.acknowledgement.as_ref(),
+            "a receipt is gone"
+        );
+    }
+    for bound in state.consumptions.values() {
+        let mut inputs = bound.inputs.iter();
+        let gone = inputs.any(|input| state.invalidations.contains_key(&input.handoff.handoff_id));
+        assert_eq!(gone, bound.state == ConsumptionState::Invalidated);
+    }
+    if before.invalidations.size() > 0 {
+        assert_eq!(
+            (
+                state.operations.size(),
+                state.attempts.size(),
+                state.consumptions.size()
+            ),
+            (
+                before.operations.size(),
+                before.attempts.size(),
+                before.consumptions.size()
+            ),
+            "work after an invalidation"
+        );
+        let completed = aiws::record::Lifecycle::Completed;
+        assert!(
+            state.lifecycle != completed || before.lifecycle == completed,
+            "completed all the same"
         );
     }
 }
@@ -232,19 +393,34 @@ fn check(before: &Before, after: &World, step: &Step) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Proves FV-CMD.6, ERR-PREC.3, HS-04.2, HD-01.T7, HD-02.1, FV-ACC.7: random histories of all commands, sensible or
+    /// Proves FV-CMD.6, ERR-PREC.3, HS-04.2, HD-01.T7, HD-02.1, HD-05.1, HD-05.2, FV-ACC.7: random histories of all commands, sensible or
     /// not: no panic, a refusal changes nothing, what is decided folds, positions have no gap, nothing final moves.
     #[test]
     fn random_histories_hold(rolls in prop::collection::vec(any::<Roll>(), 1..120)) {
-        let mut world = coding_world();
-        for roll in rolls {
-            let before = Before { run: world.run.clone(), account: world.account.clone(), events: world.events.len() };
-            let step = step(&mut world, roll);
-            check(&before, &world, &step);
-        }
-        let open = |delivery: &&praxis_model::run::DeliveryState| delivery.record.state == DeliveryState::Claimed;
-        for delivery in world.state().deliveries.values().filter(open) {
-            prop_assert!(delivery.record.claim.is_some(), "a claimed delivery has its claim");
-        }
+        history(coding_world(), rolls)
+    }
+
+    /// Proves HF-02.12, FV-NODE-LOOP.2, FV-NODE-JOIN.2, HD-04.6: as before, over a FORK, a LOOP and a JOIN ANY.
+    #[test]
+    fn random_races_hold(rolls in prop::collection::vec(any::<Roll>(), 1..120)) {
+        history(racing_world(), rolls)
+    }
+}
+
+/// Does all that was rolled.
+fn history(mut world: World, rolls: Vec<Roll>) {
+    for roll in rolls {
+        let before = Before::of(&world);
+        let step = step(&mut world, roll);
+        check(&before, &world, &step);
+    }
+    let open = |delivery: &&praxis_model::run::DeliveryState| {
+        delivery.record.state == DeliveryState::Claimed
+    };
+    for delivery in world.state().deliveries.values().filter(open) {
+        assert!(
+            delivery.record.claim.is_some(),
+            "a claimed delivery has its claim"
+        );
     }
 }

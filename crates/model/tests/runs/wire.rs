@@ -188,7 +188,9 @@ fn families_stay_apart() {
         "admitConsumer",
         "placeHold",
         "resolveHold",
+        "invalidateHandoff",
         "recoverOwnership",
+        "recordSummary",
     ];
     assert_eq!(handoff, expected);
 }

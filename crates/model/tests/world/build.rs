@@ -9,8 +9,8 @@ use aiws::json::Value;
 use aiws::object;
 use aiws::record::{
     Artifact, Contract, DecisionConfig, EffectClass, ExecutionKind, Graph, HandoffConfig,
-    JoinConfig, JoinMode, Locator, Mapping, Node, NodeKind, OptionalInput, OutcomeStatus,
-    RestartPolicy, StopAction, TaskConfig,
+    JoinConfig, JoinMode, JoinPolicy, Locator, LoopConfig, Mapping, Node, NodeKind, OptionalInput,
+    OutcomeStatus, RestartPolicy, StopAction, TaskConfig,
 };
 use praxis_model::facts::VerifiedMaterial;
 
@@ -61,6 +61,7 @@ pub fn config() -> HandoffConfig {
     HandoffConfig {
         optional_inputs: Vec::new(),
         mappings: Vec::new(),
+        join_policy: Vec::new(),
         required_skip: Vec::new(),
         restart_policy: RestartPolicy::Human,
         lease_ms: DecPlus::new(dec(100)).expect("positive"),
@@ -103,6 +104,19 @@ pub fn task(name: &str, depends_on: &[&str]) -> Node {
     )
 }
 
+/// A FORK.
+pub fn fork(name: &str, depends_on: &[&str]) -> Node {
+    node(name, NodeKind::Fork, depends_on)
+}
+
+/// A LOOP of at most this many iterations.
+pub fn looped(name: &str, most: u64, depends_on: &[&str]) -> Node {
+    let config = LoopConfig {
+        max_iterations: DecPlus::new(dec(most)).expect("positive"),
+    };
+    node(name, NodeKind::Loop(config), depends_on)
+}
+
 /// A JOIN ALL.
 pub fn join(name: &str, depends_on: &[&str]) -> Node {
     node(
@@ -112,6 +126,25 @@ pub fn join(name: &str, depends_on: &[&str]) -> Node {
         }),
         depends_on,
     )
+}
+
+/// A JOIN ANY.
+pub fn join_any(name: &str, depends_on: &[&str]) -> Node {
+    node(
+        name,
+        NodeKind::Join(JoinConfig {
+            mode: JoinMode::Any,
+        }),
+        depends_on,
+    )
+}
+
+/// The policy that lets an ANY join leave out candidates that are not done.
+pub fn excluding(join: &str) -> JoinPolicy {
+    JoinPolicy {
+        node_id: id(join),
+        exclude_losers: true,
+    }
 }
 
 /// A DECISION on the member `pass`.
@@ -133,6 +166,40 @@ pub fn end(depends_on: &[&str]) -> Node {
 /// LIN: a -> b -> end.
 pub fn lin() -> Graph {
     graph(vec![task("a", &[]), task("b", &["a"]), end(&["b"])])
+}
+
+/// ALL: s (FORK) -> x and y -> j (ALL) -> end.
+pub fn all_graph() -> Graph {
+    graph(vec![
+        fork("s", &[]),
+        task("x", &["s"]),
+        task("y", &["s"]),
+        join("j", &["x", "y"]),
+        end(&["j"]),
+    ])
+}
+
+/// ANY: s (FORK) -> x and y -> j (ANY) -> end.
+pub fn any_graph() -> Graph {
+    graph(vec![
+        fork("s", &[]),
+        task("x", &["s"]),
+        task("y", &["s"]),
+        join_any("j", &["x", "y"]),
+        end(&["j"]),
+    ])
+}
+
+/// ANY, whose join may leave out losers.
+pub fn any_world() -> World {
+    World::configured(any_graph(), |config| {
+        config.join_policy = vec![excluding("j")]
+    })
+}
+
+/// LOOP3: l (at most three iterations) -> end.
+pub fn loop3() -> Graph {
+    graph(vec![looped("l", 3, &[]), end(&["l"])])
 }
 
 /// DEC: d chooses x, or y -> y2; both into j (ALL) -> end.

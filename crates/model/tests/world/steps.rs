@@ -11,7 +11,7 @@ use aiws::record::{
 };
 use praxis_model::command::{
     Accept, AcknowledgeDelivery, AdmitIntent, Approve, Body, BoundaryIntent, ClaimDelivery,
-    CompleteRun, HoldProposal, Intent, ReleaseDelivery, Settle, Verify,
+    CompleteRun, HoldProposal, Intent, PlaceHold, ReleaseDelivery, ResolveHold, Settle, Verify,
 };
 use praxis_model::run::NodeStatus;
 
@@ -64,6 +64,26 @@ pub fn run_scope() -> HoldScope {
     }
 }
 
+/// A hold over a branch: a node of the graph with all that depends on it.
+pub fn branch_hold(name: &str, node: &str) -> HoldProposal {
+    HoldProposal {
+        scope: branch_scope(node),
+        ..hold(name, HoldReason::Operator)
+    }
+}
+
+/// The scope of a branch of a graph at revision 1.
+pub fn branch_scope(node: &str) -> HoldScope {
+    HoldScope {
+        kind: HoldScopeKind::Branch,
+        scope_ref: Ref {
+            id: id(node),
+            revision: Dec::from_u64(1),
+        },
+        resolver_revision: Dec::from_u64(1),
+    }
+}
+
 /// A cause.
 pub fn cause() -> Cause {
     Cause {
@@ -73,6 +93,24 @@ pub fn cause() -> Cause {
 }
 
 impl World {
+    /// Places a hold over a branch, as the operator.
+    pub fn hold_branch(&mut self, name: &str, node: &str) -> Step {
+        let hold = branch_hold(name, node);
+        self.send(HUMAN, Body::PlaceHold(PlaceHold { hold }))
+    }
+
+    /// Ends a hold, as the operator.
+    pub fn end_hold(&mut self, name: &str, decision: HoldDecision) -> Step {
+        let body = ResolveHold {
+            hold_id: id(name),
+            decision,
+            decision_ref: id("decision-1"),
+            evidence: Vec::new(),
+            rule: None,
+        };
+        self.send(HUMAN, Body::ResolveHold(body))
+    }
+
     /// Deliveries to a node in this state, in the order of their ids.
     pub fn deliveries(&self, node: &str, state: DeliveryState) -> Vec<DeliveryId> {
         let all = self
@@ -90,6 +128,27 @@ impl World {
         let mut all = self.deliveries(node, DeliveryState::Pending);
         assert_eq!(all.len(), 1, "one pending delivery to {node}");
         all.remove(0)
+    }
+
+    /// The delivery of one node to another.
+    pub fn between(&self, producer: &str, consumer: &str) -> DeliveryId {
+        let from = |record: &aiws::record::Delivery| {
+            let committed = self.state().manifests.get(&record.handoff.handoff_id);
+            committed
+                .is_some_and(|committed| committed.manifest.producer.node_id.as_str() == producer)
+        };
+        let all = self.state().deliveries.values();
+        let mut mine = all
+            .map(|delivery| &delivery.record)
+            .filter(|record| record.recipient.node_id.as_str() == consumer && from(record));
+        mine.next().expect("a delivery").delivery_id.clone()
+    }
+
+    /// Claims and acknowledges the delivery of one node to another.
+    pub fn take(&mut self, producer: &str, consumer: &str) -> Step {
+        let delivery = self.between(producer, consumer);
+        self.claim(AGENT, &delivery)?;
+        self.ack(AGENT, &delivery)
     }
 
     /// Claims a delivery; the token is the next number.
@@ -222,6 +281,32 @@ impl World {
         self.admit(node)?;
         self.dispatch(node)?;
         self.settle(&format!("at-{node}-1"), SettledOutcome::ConfirmedApplied, 3)
+    }
+
+    /// Admits the iteration of this number of a LOOP: operation `op-NODE.NUMBER`, attempt `at-NODE.NUMBER-1`.
+    pub fn admit_iteration(&mut self, node: &str, number: u64) -> Step {
+        let name = format!("{node}.{number}");
+        self.prepare(proposal(&name));
+        let intent = AdmitIntent {
+            node_id: id(node),
+            admission_ref: Some(reference(&name)),
+        };
+        self.intend(ENGINE, &Intent::Admit(intent))
+    }
+
+    /// Receives, admits, dispatches and settles an iteration as applied for 3.
+    pub fn apply_iteration(&mut self, node: &str, number: u64) -> Step {
+        self.receive(node)?;
+        self.admit_iteration(node, number)?;
+        self.dispatch(node)?;
+        let attempt = format!("at-{node}.{number}-1");
+        self.settle(&attempt, SettledOutcome::ConfirmedApplied, 3)
+    }
+
+    /// A whole iteration, which says whether the LOOP is done.
+    pub fn iterate(&mut self, node: &str, number: u64, done: bool) -> Step {
+        self.apply_iteration(node, number)?;
+        self.complete(node, object! { "done": done })
     }
 
     /// A whole task: received, admitted, dispatched, applied, completed.

@@ -4,15 +4,16 @@
 
 use std::collections::BTreeMap;
 
-use aiws::id::{AttemptId, EvidenceId};
+use aiws::id::{AttemptId, EvidenceId, HoldId};
 use aiws::json::Value;
 use aiws::record::{
     AcceptanceVerdict, ApprovalDecision, HoldDecision, HoldReason, Manifest, OutcomeStatus,
     SettledOutcome, VerificationVerdict,
 };
 use praxis_journal_format::Sealed;
-use praxis_model::command::{Body, HoldProposal, Reconcile};
+use praxis_model::command::{Body, Reconcile};
 use praxis_model::event::Event;
+use praxis_model::transition::Transition;
 
 use super::{Check, Decision, HoldLife, Settled, UncertainLife, proven};
 use crate::coding::graph::Stage;
@@ -56,16 +57,24 @@ impl Found {
             Body::CommitBoundary(body) => {
                 self.boundary(event, &body.manifest);
                 if let Some(hold) = &body.hold {
-                    self.held(event, hold);
+                    self.held(event, &hold.hold_id, hold.reason);
                 }
             }
             Body::PlaceHold(body) => {
-                self.held(event, &body.hold);
+                self.held(event, &body.hold.hold_id, body.hold.reason);
                 if body.hold.reason == HoldReason::Operator {
                     self.decided(event, "paused the run".to_owned(), None, &[]);
                 }
             }
-            body => self.said(event, body),
+            body => {
+                // What opens a hold of itself has it among its transitions.
+                for transition in &event.outcome.transitions {
+                    if let Transition::HoldOpened { hold } = transition {
+                        self.held(event, &hold.hold_id, hold.reason);
+                    }
+                }
+                self.said(event, body);
+            }
         }
     }
 
@@ -107,6 +116,16 @@ impl Found {
             Body::CancelRun(body) => {
                 let reason = escape::line(&body.reason);
                 self.decided(event, format!("canceled the run: {reason}"), None, &[]);
+            }
+            Body::InvalidateHandoff(body) => {
+                let reason = escape::line(&body.reason);
+                let about = Some(body.handoff.handoff_id.as_str());
+                self.decided(
+                    event,
+                    format!("found what a node handed over to be wrong: {reason}"),
+                    about,
+                    &body.evidence,
+                );
             }
             Body::ResolveHold(body) => {
                 let decision = match body.decision {
@@ -180,10 +199,10 @@ impl Found {
         }
     }
 
-    fn held(&mut self, event: &Event, hold: &HoldProposal) {
+    fn held(&mut self, event: &Event, hold_id: &HoldId, reason: HoldReason) {
         self.holds.push(HoldLife {
-            id: escape::line(hold.hold_id.as_str()),
-            reason: hold.reason.to_string(),
+            id: escape::line(hold_id.as_str()),
+            reason: reason.to_string(),
             opened_ms: event.at_ms.0,
             opened_by: escape::line(event.actor_id.as_str()),
             ended: None,

@@ -82,6 +82,7 @@ pub fn config(restart_policy: RestartPolicy) -> HandoffConfig {
     HandoffConfig {
         optional_inputs: Vec::new(),
         mappings: Vec::new(),
+        join_policy: Vec::new(),
         required_skip: Vec::new(),
         restart_policy,
         lease_ms: DecPlus::new(dec(100)).expect("positive"),
