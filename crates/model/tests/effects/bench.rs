@@ -18,10 +18,13 @@ use praxis_model::decision::{Decision, Rejection};
 use praxis_model::event::{CODEC_VERSION, Codec, Event, Gate, IdentityKind, Part};
 use praxis_model::facts::Facts;
 use praxis_model::mission::MissionState;
+use praxis_model::redecide::Before;
 use praxis_model::register::{RegisterKey, RegisterKind, RegisterRead};
 use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
 use praxis_model::{decide, draft, evolve};
+
+use crate::again::decided_again;
 
 /// An id of any kind from a text.
 pub fn id<T: From<Id>>(text: &str) -> T {
@@ -176,6 +179,7 @@ pub fn opened(contract: Contract, config: HandoffConfig) -> (MissionState, Vec<E
         &decision,
         &facts,
     );
+    decided_again(Before::Mission(None), &event);
     let state = evolve::mission(None, &event, &digest_of(&event).expect("digest")).expect("folds");
     (state, vec![event])
 }
@@ -293,6 +297,7 @@ impl Bench {
             &decision,
             &facts,
         );
+        decided_again(Before::Mission(Some(&mission)), &event);
         let hash = digest_of(&event).expect("digest");
         let run = RunState::admitted(&event, &hash).expect("admits");
         let mission = evolve::mission(Some(mission), &event, &hash).expect("folds");
@@ -388,6 +393,7 @@ impl Bench {
             &decision,
             facts,
         );
+        decided_again(Before::Run(&self.run), &event);
         let hash = digest_of(&event).expect("digest");
         self.run = evolve::run(self.run.clone(), &event, &hash).expect("folds");
         self.project(&event);
