@@ -12,6 +12,7 @@ mod approvals;
 mod bodies;
 mod choices;
 mod crash;
+mod deep;
 mod field;
 mod host;
 mod long;
