@@ -23,5 +23,6 @@ mod races;
 mod refusals;
 mod steps;
 mod tamper;
+mod undecided;
 mod wire;
 mod world;
