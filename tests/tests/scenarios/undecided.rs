@@ -113,7 +113,7 @@ async fn t_11_behind_a_damaged_event() {
     assert!(report.findings.iter().all(|found| found.command.is_none()));
 }
 
-/// Proves T-11, T-85: an event of another codec version is named as that and not decided, nor is what is behind it.
+/// Proves T-11: an event of another codec version is named as that and not decided, nor is what is behind it.
 #[tokio::test]
 async fn t_11_behind_an_event_of_another_version() {
     let (w, events) = two_runs().await;

@@ -11,6 +11,7 @@ mod driver;
 mod forms;
 mod lives;
 mod plan;
+mod redecide;
 mod replay;
 mod requests;
 mod walk;
