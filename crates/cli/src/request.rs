@@ -79,7 +79,11 @@ pub enum Request {
         run: Option<String>,
     },
     /// Checks every event, chain and projection.
-    Verify {},
+    Verify {
+        /// Whether every event is decided again, too.
+        #[serde(default)]
+        deep: bool,
+    },
     /// Writes all events into a new file.
     Export {
         /// Its absolute path.
@@ -286,7 +290,7 @@ impl Request {
                 | Self::Run { .. }
                 | Self::Pending { .. }
                 | Self::Transcript { .. }
-                | Self::Verify {}
+                | Self::Verify { .. }
                 | Self::Export { .. }
                 | Self::Doctor {}
                 | Self::Backup { .. }

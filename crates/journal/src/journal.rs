@@ -24,7 +24,7 @@ use crate::ledger::{IndexCell, Ledger, Options, lookup_request, outbox, read, se
 use crate::lock::{StoreLock, check_directory, make_directory};
 use crate::log::Log;
 use crate::rows::RequestRow;
-use crate::verify::VerifyReport;
+use crate::verify::{Depth, VerifyReport};
 use crate::view::View;
 
 mod copy;
@@ -289,7 +289,30 @@ impl Journal {
     /// # Errors
     /// [`StoreError::Closed`]; damage is in the report.
     pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport, StoreError> {
-        crate::verify::run(&self.shared.log, &self.shared.index, &self.view(), progress)
+        crate::verify::run(
+            &self.shared.log,
+            &self.shared.index,
+            &self.view(),
+            Depth::Projections,
+            progress,
+        )
+    }
+
+    /// As [`Journal::verify`], and every event is decided again from its recorded facts.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn verify_deep(
+        &self,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<VerifyReport, StoreError> {
+        crate::verify::run(
+            &self.shared.log,
+            &self.shared.index,
+            &self.view(),
+            Depth::Decisions,
+            progress,
+        )
     }
 
     /// Writes an export of what is committed now (`FORMAT.md` of the journal format).

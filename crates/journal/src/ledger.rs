@@ -20,6 +20,7 @@ use crate::index::{Flush, Index, Snapshot};
 use crate::limits;
 use crate::log::{Frames, Log};
 use crate::rows::{IdentityKey, IdentityRow, LogCursor, RequestRow};
+use crate::verify::Depth;
 use crate::view::{Dirty, View};
 
 pub(crate) mod copy;
@@ -193,7 +194,30 @@ impl Ledger {
         &self,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<crate::VerifyReport, StoreError> {
-        crate::verify::run(&self.log, &self.index, &self.view, progress)
+        crate::verify::run(
+            &self.log,
+            &self.index,
+            &self.view,
+            Depth::Projections,
+            progress,
+        )
+    }
+
+    /// As [`Ledger::verify`], and every event is decided again from its recorded facts.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn verify_deep(
+        &self,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<crate::VerifyReport, StoreError> {
+        crate::verify::run(
+            &self.log,
+            &self.index,
+            &self.view,
+            Depth::Decisions,
+            progress,
+        )
     }
 
     /// Writes the index and closes the files.

@@ -12,7 +12,7 @@
 //! | [`view`] | the projections in memory, published after each commit |
 //! | [`tables`] | the one map of every table, key and value |
 //! | [`disk`] | the narrow door to files, where the simulator puts its faulty disk |
-//! | [`verify`] | every event and every projection, checked from nothing |
+//! | [`verify`] | every event and every projection, checked from nothing; deeply: every decision, too |
 //! | [`mod@limits`] | every bound, with its reason |
 //!
 //! What is promised, and what is not:

@@ -2,11 +2,13 @@
 //!
 //! Invariant: it trusts neither the index nor the view, names what and where is wrong, and changes nothing. The
 //! owners' markers and the outbox cursors are not compared: the log does not determine them. Called by the journal.
+//! Deep verification also decides every event again (see `deep`).
 
 use aiws::error::Code;
 use aiws::id::StreamId;
 use praxis_journal_format::chain::Chain;
 use praxis_journal_format::{FormatError, Frame, Sealed};
+use praxis_model::command::CommandType;
 use praxis_model::event::Head;
 use praxis_model::stream::Subject;
 use praxis_model::table::{Launch, launches};
@@ -22,7 +24,12 @@ use crate::rows::LogCursor;
 use crate::tables::Table;
 use crate::view::{Dirty, View, identities};
 
+use deep::Deep;
+
 mod compare;
+mod deep;
+
+pub use deep::DeepReport;
 
 /// What a verification found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +46,8 @@ pub struct VerifyReport {
     pub findings: Vec<Finding>,
     /// How many more findings there were.
     pub more: u64,
+    /// How deciding again went; none where it was not asked for.
+    pub deep: Option<DeepReport>,
 }
 
 /// One thing that is wrong.
@@ -52,6 +61,10 @@ pub struct Finding {
     pub stream: Option<StreamId>,
     /// The revision in the stream, where it is known.
     pub revision: Option<u64>,
+    /// The command, where deciding it again found this.
+    pub command: Option<CommandType>,
+    /// The first member of the event that differs, as a JSON pointer, where deciding it again found this.
+    pub member: Option<String>,
     /// What was expected and what was found.
     pub what: String,
 }
@@ -75,9 +88,20 @@ impl VerifyReport {
             sequence: None,
             stream: None,
             revision: None,
+            command: None,
+            member: None,
             what: what.into(),
         });
     }
+}
+
+/// How far a verification goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// Events, chains and projections.
+    Projections,
+    /// Every event's decision, too.
+    Decisions,
 }
 
 /// Reads the log up to the view's cursor and compares.
@@ -85,11 +109,13 @@ pub(crate) fn run(
     log: &Log,
     cell: &IndexCell,
     view: &View,
+    depth: Depth,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<VerifyReport, StoreError> {
     let index = usable(cell).map(|index| index.snapshot()).transpose();
     let end = view.sequence();
     let mut walk = Walk::new(view);
+    walk.deep = (depth == Depth::Decisions).then(|| Deep::new(log));
     match index {
         Ok(index) => walk.begin(index),
         Err(error) => walk.report.whole(error.code(), error.to_string()),
@@ -102,7 +128,7 @@ pub(crate) fn run(
             Err(StoreError::Closed) => return Err(StoreError::Closed),
             Err(error) => {
                 walk.missing(next, end, &error.to_string());
-                return Ok(walk.report);
+                return Ok(walk.told());
             }
         };
         let before = next;
@@ -129,7 +155,7 @@ pub(crate) fn run(
 }
 
 /// The state of one verification.
-struct Walk {
+struct Walk<'a> {
     report: VerifyReport,
     chain: Chain,
     /// The projections so far; none once an event could not be folded.
@@ -138,9 +164,11 @@ struct Walk {
     index: Option<Snapshot>,
     requests: u64,
     identities: u64,
+    /// Deciding again, where it was asked for.
+    deep: Option<Deep<'a>>,
 }
 
-impl Walk {
+impl Walk<'_> {
     fn new(view: &View) -> Self {
         let report = VerifyReport {
             events: 0,
@@ -149,6 +177,7 @@ impl Walk {
             index_sequence: None,
             findings: Vec::new(),
             more: 0,
+            deep: None,
         };
         let mut walk = Self {
             report,
@@ -158,6 +187,7 @@ impl Walk {
             index: None,
             requests: 0,
             identities: 0,
+            deep: None,
         };
         // A store that was opened read-only for a reason says it first.
         if let Some(why) = view.damage() {
@@ -185,14 +215,22 @@ impl Walk {
         let (frame, sealed) = match open(bytes) {
             Ok(opened) => opened,
             Err(cause) => {
-                let place = glimpse(bytes);
-                let (stream, revision) = place.unzip();
+                let Glimpse {
+                    stream,
+                    revision,
+                    version,
+                } = glimpse(bytes).unwrap_or_default();
+                if let Some(deep) = &mut self.deep {
+                    deep.unread(version, stream.as_ref());
+                }
                 let (code, what) = (cause.code(), cause.to_string());
                 self.report.add(Finding {
                     code,
                     sequence: Some(sequence),
                     stream,
                     revision,
+                    command: None,
+                    member: None,
                     what,
                 });
                 self.chain.skip(sequence);
@@ -213,11 +251,30 @@ impl Walk {
             sequence,
             hash: sealed.hash,
         };
+        self.decide(sequence, &sealed);
         self.fold(sequence, &sealed, &frame);
         self.keys(sequence, &sealed);
         if self.report.index_sequence == Some(sequence) {
             self.compare_index();
         }
+    }
+
+    /// Decides the event again on the projections before it.
+    fn decide(&mut self, sequence: u64, sealed: &Sealed) {
+        let Some(deep) = &mut self.deep else { return };
+        let Some(found) = deep.event(sequence, sealed, self.fold.as_ref()) else {
+            return;
+        };
+        let event = &sealed.event;
+        self.report.add(Finding {
+            code: Code::StoreCorrupt,
+            sequence: Some(sequence),
+            stream: Some(event.stream.clone()),
+            revision: Some(event.revision.0),
+            command: Some(event.kind),
+            member: found.member,
+            what: found.what,
+        });
     }
 
     /// Folds the event and checks what the writer's conditions promised about it.
@@ -344,6 +401,8 @@ impl Walk {
             sequence: Some(from),
             stream: None,
             revision: None,
+            command: None,
+            member: None,
             what,
         });
         self.chain.skip(to);
@@ -360,6 +419,8 @@ impl Walk {
             sequence: Some(sequence),
             stream,
             revision,
+            command: None,
+            member: None,
             what,
         });
     }
@@ -386,6 +447,12 @@ impl Walk {
             .heads()
             .map(|(stream, head)| (stream.clone(), *head))
             .collect();
+        self.told()
+    }
+
+    /// The report, with what deciding again counted.
+    fn told(mut self) -> VerifyReport {
+        self.report.deep = self.deep.map(|deep| deep.report);
         self.report
     }
 }
@@ -408,10 +475,23 @@ fn open(bytes: &[u8]) -> Result<(Hints, Sealed), FormatError> {
     ))
 }
 
+/// What a damaged frame says of its event.
+#[derive(Default)]
+struct Glimpse {
+    stream: Option<StreamId>,
+    revision: Option<u64>,
+    version: Option<u64>,
+}
+
 /// Which event a damaged frame says it is, if it can still be read.
-fn glimpse(bytes: &[u8]) -> Option<(StreamId, u64)> {
+fn glimpse(bytes: &[u8]) -> Option<Glimpse> {
     let frame = Frame::decode_unhashed(bytes).ok()?;
     let value = aiws::strict::parse_with_limit(frame.bytes, aiws::limits::MAX_EVENT_BYTES).ok()?;
-    let stream = StreamId::new(value.get("stream")?.as_str()?).ok()?;
-    Some((stream, value.get("revision")?.as_str()?.parse().ok()?))
+    let number = |pointer: &str| value.pointer(pointer)?.as_str()?.parse().ok();
+    let stream = value.get("stream").and_then(|stream| stream.as_str());
+    Some(Glimpse {
+        stream: stream.and_then(|stream| StreamId::new(stream).ok()),
+        revision: number("/revision"),
+        version: number("/codec/version"),
+    })
 }

@@ -19,6 +19,7 @@ pub mod limits;
 pub mod mission;
 pub mod needs;
 pub mod plan;
+pub mod redecide;
 pub mod register;
 pub mod report;
 pub mod run;

@@ -12,3 +12,6 @@ pub const MAX_EDGES: usize = 4_096;
 /// How old an authorization may be when it is used, in milliseconds: long enough to hash large material,
 /// short enough that a forgotten one cannot be used tomorrow (T-30).
 pub const MAX_AUTHORIZATION_AGE_MS: u64 = 600_000;
+
+/// How much of a value a difference shows, in characters: a line of a terminal or two; the place says where the rest is.
+pub const SHOWN_CHARS: usize = 120;

@@ -157,9 +157,11 @@ impl World {
         let report = self
             .host()
             .journal()
-            .verify(&mut |_, _| {})
+            .verify_deep(&mut |_, _| {})
             .expect("a readable log");
         assert!(report.is_sound(), "{:?}", report.findings);
+        let deep = report.deep.expect("what was decided again");
+        assert_eq!(deep.reached, report.events, "{deep:?}");
         let export = export_of(self);
         let replayed = replay(&export);
         let mission = self

@@ -66,7 +66,7 @@ fn segments(store: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 /// Puts `new` over every place where `old` stands in the log's files; they are of one length.
-fn replace(store: &Path, old: &[u8], new: &[u8]) -> usize {
+pub fn replace(store: &Path, old: &[u8], new: &[u8]) -> usize {
     assert_eq!(old.len(), new.len());
     let mut count = 0;
     for (path, mut bytes) in segments(store) {

@@ -10,9 +10,17 @@ use clap_complete::Shell;
 /// `praxis verify`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example:
-  praxis verify && echo intact")]
-pub struct Verify {}
+With --deep a difference is a finding: an event whose hash and chain are right, and whose outcome is not what this build's
+rules make of its command and facts. Events of other versions of the rules are counted and not decided.
+
+Examples:
+  praxis verify && echo intact
+  praxis verify --deep")]
+pub struct Verify {
+    /// Decide every event again from its recorded facts, too; takes longer
+    #[arg(long)]
+    pub deep: bool,
+}
 
 /// `praxis export`.
 #[derive(Debug, Args)]

@@ -62,7 +62,9 @@ pub fn look(reader: &Reader, request: &Request, view: View) -> Result<Answer, Er
         Request::Live { run } => live(reader, run.as_deref()),
         Request::Pending { run } => pending(reader, run, view),
         Request::Transcript { run } => verbs::attach::answer(reader, run.as_deref(), view),
-        Request::Verify {} => verbs::verify::answer(&reader.journal, &mut |_, _| {}, view),
+        Request::Verify { deep } => {
+            verbs::verify::answer(&reader.journal, *deep, &mut |_, _| {}, view)
+        }
         Request::Export { file } => verbs::export::answer(&reader.journal, Path::new(file), view),
         Request::Doctor {} => Ok(verbs::doctor::answer(reader, view)),
         Request::Backup { directory } => verbs::backup::answer(reader, Path::new(directory), view),

@@ -100,7 +100,7 @@ pub fn run(cli: Cli) -> Result<Exit, Error> {
         }
         Verb::Outbox(args) => outbox::run(&call, &args),
         Verb::Reconcile(args) => reconcile::run(&call, &args),
-        Verb::Verify(_) => verify::run(&call),
+        Verb::Verify(args) => verify::run(&call, &args),
         Verb::Export(args) => had_enough(export::run(&call, &args)),
         Verb::Explain(args) => explain::run(&args, call.json),
         Verb::Doctor(_) => doctor::run(&call),

@@ -1,16 +1,17 @@
-//! `praxis verify`: every event, chain and projection of the store, from nothing.
+//! `praxis verify`: every event, chain and projection of the store, from nothing; with `--deep` every decision, too.
 //! Invariant: changes nothing; exit 0 only if nothing at all is wrong.
 //! Called by `verbs::run`.
 
 use std::io::{IsTerminal, Write};
 
 use aiws::error::{Code, Error};
-use aiws::json::Value;
+use aiws::json::{Object, Value};
 use praxis_journal::Journal;
-use praxis_journal::verify::VerifyReport;
+use praxis_journal::verify::{DeepReport, Finding, VerifyReport};
 
 use super::{Call, block_on, say};
 use crate::answer::{Answer, View};
+use crate::args::Verify;
 use crate::exit::Exit;
 use crate::render::{escape, json};
 use crate::request::Request;
@@ -22,7 +23,7 @@ use crate::store::open_for_verifying;
 /// # Errors
 ///
 /// A store code when the log cannot be read at all.
-pub fn run(call: &Call) -> Result<Exit, Error> {
+pub fn run(call: &Call, args: &Verify) -> Result<Exit, Error> {
     let view = View::of_output(call.json);
     let terminal = std::io::stderr().is_terminal() && !call.json;
     let mut progress = |at: u64, end: u64| {
@@ -33,33 +34,37 @@ pub fn run(call: &Call) -> Result<Exit, Error> {
     };
     let answer = match open_for_verifying(&call.store) {
         Ok(journal) => {
-            let answer = answer(&journal, &mut progress, view)?;
+            let answer = answer(&journal, args.deep, &mut progress, view)?;
             if terminal {
                 crate::render::say("");
             }
             answer
         }
         Err(error) if error.code() == Code::StoreLocked => {
-            block_on(seat::ask(&call.store, Request::Verify {}, view))?
+            let request = Request::Verify { deep: args.deep };
+            block_on(seat::ask(&call.store, request, view))?
         }
         Err(error) => return Err(error),
     };
     say(call, &answer)
 }
 
-/// Every event, chain and projection of an open journal.
+/// Every event, chain and projection of an open journal; where `deep` says so, every decision.
 ///
 /// # Errors
 ///
 /// A store code when the log cannot be read at all.
 pub fn answer(
     journal: &Journal,
+    deep: bool,
     progress: &mut dyn FnMut(u64, u64),
     view: View,
 ) -> Result<Answer, Error> {
-    let report = journal
-        .verify(progress)
-        .map_err(|error| Error::new(error.code(), error.to_string()))?;
+    let verified = match deep {
+        true => journal.verify_deep(progress),
+        false => journal.verify(progress),
+    };
+    let report = verified.map_err(|error| Error::new(error.code(), error.to_string()))?;
     let good = report.is_sound();
     let exit = if good { Exit::Done } else { Exit::Unverified };
     let members = {
@@ -79,6 +84,7 @@ pub fn answer(
             "heads": heads,
             "findings": findings,
             "more": report.more.to_string(),
+            "deep": report.deep.as_ref().map(deep_value),
             "exit": exit as i32,
         }
     };
@@ -94,13 +100,17 @@ fn text(report: &VerifyReport) -> String {
             .map(|sequence| format!("event {sequence}: "))
             .unwrap_or_default();
         text.push_str(&format!(
-            "{} {place}{}\n",
+            "{} {place}{}{}\n",
             finding.code,
+            decided(finding),
             escape::line(&finding.what)
         ));
     }
     if report.more > 0 {
         text.push_str(&format!("and {} findings more\n", report.more));
+    }
+    if let Some(deep) = &report.deep {
+        text.push_str(&deep_text(deep));
     }
     if report.is_sound() {
         text.push_str(&format!(
@@ -118,12 +128,84 @@ fn text(report: &VerifyReport) -> String {
     text
 }
 
-fn finding_value(finding: &praxis_journal::verify::Finding) -> Value {
+/// What deciding again says of the place of a finding.
+fn decided(finding: &Finding) -> String {
+    let Some(command) = finding.command else {
+        return String::new();
+    };
+    let stream = finding.stream.as_ref().map_or("", |stream| stream.as_str());
+    let revision = finding.revision.unwrap_or_default();
+    let member = finding.member.as_deref();
+    let member = member.map(|member| format!(", {}", escape::line(member)));
+    format!(
+        "{} at revision {revision} of stream {stream}{}: ",
+        command.name(),
+        member.unwrap_or_default()
+    )
+}
+
+/// What was decided again and what was not.
+fn deep_text(deep: &DeepReport) -> String {
+    let mut text = format!(
+        "decided again: {} events reached their recorded outcome, {} did not\n",
+        deep.reached, deep.differing
+    );
+    let listed = |counts: Vec<String>| counts.join(", ");
+    if !deep.undecided.is_empty() {
+        let each = deep.undecided.iter();
+        text.push_str(&format!(
+            "not decidable again: {} events, as what was before them is not known ({})\n",
+            deep.undecided_events(),
+            listed(
+                each.map(|(kind, count)| format!("{} {count}", kind.name()))
+                    .collect()
+            )
+        ));
+    }
+    if !deep.other_versions.is_empty() {
+        let each = deep.other_versions.iter();
+        text.push_str(&format!(
+            "not decided, of other codec versions: {}\n",
+            listed(
+                each.map(|(version, count)| format!("{count} of version {version}"))
+                    .collect()
+            )
+        ));
+    }
+    if deep.unreadable > 0 {
+        text.push_str(&format!("not decided, not readable: {}\n", deep.unreadable));
+    }
+    text
+}
+
+fn deep_value(deep: &DeepReport) -> Value {
+    let undecided: Object = deep
+        .undecided
+        .iter()
+        .map(|(kind, count)| (kind.name().to_owned(), count.to_string().into()))
+        .collect();
+    let others: Object = deep
+        .other_versions
+        .iter()
+        .map(|(version, count)| (version.to_string(), count.to_string().into()))
+        .collect();
+    aiws::object! {
+        "reached": deep.reached.to_string(),
+        "differing": deep.differing.to_string(),
+        "undecided": undecided,
+        "otherVersions": others,
+        "unreadable": deep.unreadable.to_string(),
+    }
+}
+
+fn finding_value(finding: &Finding) -> Value {
     aiws::object! {
         "code": finding.code.name(),
         "sequence": finding.sequence.map(|sequence| sequence.to_string()),
         "stream": finding.stream.as_ref().map(|stream| stream.as_str()),
         "revision": finding.revision.map(|revision| revision.to_string()),
+        "command": finding.command.map(|command| command.name()),
+        "member": finding.member.as_deref().map(escape::line),
         "what": escape::line(&finding.what),
     }
 }

@@ -7,6 +7,7 @@
 
 mod backup;
 mod clean;
+mod deep;
 mod doctor;
 mod program;
 mod project;

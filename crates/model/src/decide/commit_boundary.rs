@@ -481,11 +481,9 @@ fn end(
     let Some(ending) = ending.filter(|_| state.lifecycle != Lifecycle::Canceling) else {
         return Ok(());
     };
-    let canceled = ending.outcome.status == OutcomeStatus::Canceled;
-    let to = if canceled {
-        Lifecycle::Canceled
-    } else {
-        Lifecycle::Failed
+    let to = match ending.outcome.status {
+        OutcomeStatus::Canceled => Lifecycle::Canceled,
+        _ => Lifecycle::Failed,
     };
     terminal::end(state, facts, to, ending.outcome.cause.clone(), outcome)
 }

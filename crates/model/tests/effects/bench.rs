@@ -19,10 +19,13 @@ use praxis_model::event::{CODEC_VERSION, Codec, Event, Gate, IdentityKind, Part}
 use praxis_model::evolve::IllegalEvent;
 use praxis_model::facts::Facts;
 use praxis_model::mission::MissionState;
+use praxis_model::redecide::Before;
 use praxis_model::register::{RegisterKey, RegisterKind, RegisterRead};
 use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
 use praxis_model::{decide, draft, evolve};
+
+use crate::again::decided_again;
 
 /// An id of any kind from a text.
 pub fn id<T: From<Id>>(text: &str) -> T {
@@ -178,6 +181,7 @@ pub fn opened(contract: Contract, config: HandoffConfig) -> (MissionState, Vec<E
         &decision,
         &facts,
     );
+    decided_again(Before::Mission(None), &event);
     let state = evolve::mission(None, &event, &digest_of(&event).expect("digest")).expect("folds");
     (state, vec![event])
 }
@@ -295,6 +299,7 @@ impl Bench {
             &decision,
             &facts,
         );
+        decided_again(Before::Mission(Some(&mission)), &event);
         let hash = digest_of(&event).expect("digest");
         let run = RunState::admitted(&event, &hash).expect("admits");
         let mission = evolve::mission(Some(mission), &event, &hash).expect("folds");
@@ -380,7 +385,9 @@ impl Bench {
     /// Decides; an accepted decision is folded and projected, a refused one changes nothing.
     pub fn try_act(&mut self, body: &Body, facts: &Facts) -> Result<Decision, Rejection> {
         let decision = self.decide(body, facts)?;
+        let before = self.run.clone();
         let (run, event) = self.fold(&decision, facts).expect("folds");
+        decided_again(Before::Run(&before), &event);
         self.run = run;
         self.project(&event);
         Ok(decision)

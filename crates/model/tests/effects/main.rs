@@ -5,6 +5,8 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
+#[path = "../world/again.rs"]
+mod again;
 mod assessments;
 mod bench;
 mod cases_admission;

@@ -15,6 +15,7 @@ mod kinds;
 mod lives;
 mod meetings;
 mod plan;
+mod redecide;
 mod replay;
 mod requests;
 mod walk;

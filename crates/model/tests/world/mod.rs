@@ -5,9 +5,11 @@
 
 #![allow(dead_code, reason = "each test file uses its part of the world")]
 
+mod again;
 mod build;
 mod steps;
 
+pub use again::decided_again;
 pub use build::*;
 pub use steps::*;
 
@@ -24,6 +26,7 @@ use praxis_model::decision::{Decision, Rejection};
 use praxis_model::event::{CODEC_VERSION, Codec, Event, Head, Part};
 use praxis_model::facts::Facts;
 use praxis_model::mission::MissionState;
+use praxis_model::redecide::Before;
 use praxis_model::register::{RegisterKey, RegisterRead};
 use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
@@ -200,6 +203,7 @@ impl World {
                 &decision,
                 facts,
             );
+            decided_again(Before::Run(state), &event);
             let next =
                 evolve::run(state.clone(), &event, &hash).expect("what is decided can be folded");
             self.run = Some(next);
@@ -223,6 +227,7 @@ impl World {
             &decision,
             facts,
         );
+        decided_again(Before::Mission(self.mission.as_ref()), &event);
         let next = evolve::mission(self.mission.clone(), &event, &hash)
             .expect("what is decided can be folded");
         self.mission = Some(next);
