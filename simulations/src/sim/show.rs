@@ -37,7 +37,7 @@ impl Sim {
 
     /// The log verifies, and every live owner's memory is what its stream folds to.
     pub(super) fn verify(&mut self, process: &Process) -> Result<(), Broken> {
-        let report = process.ledger.verify(&mut |_, _| ());
+        let report = process.ledger.verify_deep(&mut |_, _| ());
         if !self.disk.has_power() {
             return Ok(());
         }
