@@ -5,7 +5,7 @@
 use aiws::id::AttemptId;
 use aiws::json::Value;
 use aiws::object;
-use aiws::record::{Hold, HoldReason, HoldState, Lifecycle};
+use aiws::record::{Hold, HoldReason, HoldScopeKind, HoldState, Lifecycle};
 use praxis_model::run::RunState;
 
 use crate::coding::contract::Job;
@@ -127,9 +127,12 @@ pub fn of(moved: &Moved<'_>) -> Option<Notice> {
     }
     if let Some(hold) = newly_held(moved) {
         let id = hold.hold_id.as_str();
-        let text = match hold.reason {
-            HoldReason::Operator => format!("run {run} is paused"),
-            reason => format!("run {run} is held: {}", reason.name()),
+        let text = match (hold.scope.kind, hold.reason) {
+            (HoldScopeKind::Branch, reason) => {
+                format!("a branch of run {run} is held: {}", reason.name())
+            }
+            (_, HoldReason::Operator) => format!("run {run} is paused"),
+            (_, reason) => format!("run {run} is held: {}", reason.name()),
         };
         let next = commands::on_hold(run, id, hold.reason, &hold.allowed_decisions);
         return Some(notice(Kind::Hold, text, next, None));

@@ -264,9 +264,8 @@ fn gates(view: &View, append: &Append) -> Result<(), AppendError> {
     }
     let events = append.sealed.iter().map(|sealed| &sealed.event);
     let launching = events.filter(|event| launches(event.kind) != Launch::Nothing);
-    let mut places: Vec<Option<&NodeId>> = launching
-        .map(|event| event.outcome.node_id.as_ref())
-        .collect();
+    let mut places: Vec<Option<&NodeId>> =
+        launching.map(|event| event.outcome.launched_in()).collect();
     if places.is_empty() {
         // Whoever asks for gates without launching anything asks for all of them.
         places.push(None);

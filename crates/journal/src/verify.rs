@@ -303,7 +303,7 @@ impl Walk<'_> {
         }
         if launches(event.kind) != Launch::Nothing {
             let mission = Subject::mission(event.subject.mission_id.clone());
-            let node = event.outcome.node_id.as_ref();
+            let node = event.outcome.launched_in();
             let mut gates = fold
                 .gates(&mission)
                 .iter()

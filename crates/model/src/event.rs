@@ -109,10 +109,18 @@ pub struct Outcome {
     pub owner: Option<Owner>,
     /// Due times set or cleared.
     pub due: Vec<DueChange>,
-    /// The node in which it launches work, said while a branch of the run is held: the gate of another branch lets it
-    /// pass. Where it is not said, every gate is in its way (HS-01.8).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node_id: Option<NodeId>,
+}
+
+impl Outcome {
+    /// The node in which it launches work, where it says one: the gate of a branch without it lets it pass. Where it says
+    /// none, every gate is in its way (HS-01.8).
+    #[must_use]
+    pub fn launched_in(&self) -> Option<&NodeId> {
+        self.transitions.iter().find_map(|one| match one {
+            Transition::LaunchedIn { node_id } => Some(node_id),
+            _ => None,
+        })
+    }
 }
 
 /// An identity that may be used once in its mission.

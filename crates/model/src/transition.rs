@@ -54,6 +54,12 @@ pub enum Transition {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         skipped_by: Option<NodeId>,
     },
+    /// Work is launched in this node. Said while a branch of the run is held, and first, so that the durable boundary can
+    /// tell one branch from another; it changes nothing (HS-01.12).
+    LaunchedIn {
+        /// The node.
+        node_id: NodeId,
+    },
     /// An iteration of a LOOP ends; the node is PENDING again, in its next activation (T-27).
     IterationEnded {
         /// The node.

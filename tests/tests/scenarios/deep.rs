@@ -98,6 +98,11 @@ async fn second_life(w: &mut World) {
     w.send(W1, complete).await;
     w.send(SUPERVISOR, bodies::recover(1, None)).await;
     w.send(SUPERVISOR, bodies::recover(2, None)).await;
+    // Words about what was handed off, and a hand-off that turns out to be wrong, come after the end as well.
+    let summary = bodies::summary(&*w.state().await, "a", ("HUMAN", HUMAN, None), "as agreed");
+    w.send(HUMAN, summary).await;
+    let wrong = bodies::invalidate(&*w.state().await, "a");
+    w.send(HUMAN, wrong).await;
 }
 
 /// The events of a store in which every command was accepted; the store itself was decided again.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use aiws::decimal::Dec;
 use aiws::digest::Digest;
 use aiws::id::{ActorId, EvidenceId, Id};
-use aiws::record::{ActorKind, AdmissionProposal, Artifact, EffectClass, Ref};
+use aiws::record::{ActorKind, AdmissionProposal, Artifact, EffectClass, HoldMember, Ref};
 use praxis_artifacts::{ArtifactError, ArtifactProvider, FileArtifacts, Orphan};
 use praxis_engine::{
     Adapter, Ask, Authorization, Authorizer, BoxFuture, EffectCall, EffectReport, ManualClock,
@@ -50,6 +50,8 @@ pub struct Rules {
     pub denied: BTreeSet<(String, CommandType)>,
     /// The only worker that may claim deliveries to a node, where there is one.
     pub workers: BTreeMap<String, String>,
+    /// Who may neither hold nor release which node.
+    pub untouchable: BTreeSet<(String, String)>,
     /// Effect admissions that the host prepared.
     pub admissions: BTreeMap<Id, AdmissionProposal>,
     /// Evidence that the host confirms.
@@ -109,7 +111,16 @@ impl Authorizer for Policy {
         let allowed = !rules
             .denied
             .contains(&(actor.to_owned(), ask.command.kind()))
-            && named.is_none_or(|worker| worker == actor);
+            && named.is_none_or(|worker| worker == actor)
+            && !members(ask).iter().any(|member| {
+                let mut all = rules.untouchable.iter();
+                all.any(|(who, node)| {
+                    who == actor
+                        && member
+                            .node_ids
+                            .contains(&Id::new(node.as_str()).unwrap().into())
+                })
+            });
         Authorization {
             allowed,
             decision_ref: (kind == ActorKind::Human).then(|| Id::new("decision-1").unwrap()),
@@ -118,6 +129,18 @@ impl Authorizer for Policy {
             recovery_authority: rules.recovery.contains(actor),
             ..Authorization::allowed(ask.capability, policy_ref())
         }
+    }
+}
+
+/// Whom a command about a hold concerns: every member counts, whatever the request names (HC-ENV.4).
+fn members(ask: &Ask<'_>) -> Vec<HoldMember> {
+    match (ask.command, ask.run) {
+        (Body::PlaceHold(body), Some(run)) => praxis_model::hold::members(run, &body.hold.scope),
+        (Body::ResolveHold(body), Some(run)) => {
+            let hold = run.holds.get(&body.hold_id);
+            hold.map(|hold| hold.members.clone()).unwrap_or_default()
+        }
+        _ => Vec::new(),
     }
 }
 

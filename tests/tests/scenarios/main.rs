@@ -10,6 +10,7 @@
 
 mod approvals;
 mod bodies;
+mod branches;
 mod choices;
 mod crash;
 mod deep;

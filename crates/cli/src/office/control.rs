@@ -38,7 +38,7 @@ impl Office {
     ) -> Result<Answer, Error> {
         let (subject, state) = self.meant(named).await?;
         let run = self.live(&subject, &state)?;
-        if operator_holds(&state).next().is_some() {
+        if operator_holds(&state).any(|hold| hold.scope.kind == HoldScopeKind::Run) {
             let message = format!(
                 "expected run {run} not to be paused, found that it is; {} continue {run} lets it go on",
                 program()

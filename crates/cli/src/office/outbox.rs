@@ -9,6 +9,7 @@ use std::time::Duration;
 use aiws::error::{Code, Error};
 use aiws::id::ConsumerId;
 use aiws::object;
+use aiws::record::{Hold, HoldState};
 use praxis_journal::StoreError;
 use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
@@ -314,7 +315,12 @@ pub fn over(reader: &Reader, consumer: &ConsumerId) -> Result<BTreeSet<u64>, Err
             let current = match notice.kind {
                 Kind::ApprovalNeeded => standing == Standing::NeedsApproval,
                 Kind::AcceptanceNeeded => standing == Standing::NeedsAcceptance,
-                Kind::Hold => standing == Standing::Held,
+                // Beside a held branch a run is under way.
+                Kind::Hold => {
+                    let open = |hold: &Hold| hold.state == HoldState::Open;
+                    let beside = standing == Standing::Going && state.holds.values().any(open);
+                    standing == Standing::Held || beside
+                }
                 Kind::Unknown => standing == Standing::Uncertain,
                 Kind::Ended => false,
             };

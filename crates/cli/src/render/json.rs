@@ -99,7 +99,7 @@ pub fn hold(hold: &HoldLine, run: &str) -> Value {
         .iter()
         .map(|decision| Value::from(*decision))
         .collect();
-    object! {
+    let mut value = object! {
         "holdId": hold.id.as_str(),
         "reason": hold.reason,
         "meaning": hold.sentence.as_str(),
@@ -107,7 +107,13 @@ pub fn hold(hold: &HoldLine, run: &str) -> Value {
         "allowed": allowed,
         "openedAtMs": hold.opened_ms.to_string(),
         "commands": hold.commands(run),
+    };
+    if let Value::Object(members) = &mut value
+        && !hold.nodes.is_empty()
+    {
+        members.insert("nodes".to_owned(), hold.nodes.clone().into());
     }
+    value
 }
 
 fn row(row: &Row) -> Value {

@@ -3,8 +3,9 @@
 //! Called by the verbs `show`, `code` and `resume`.
 
 use aiws::decimal::Dec;
-use aiws::record::{Attempt, Hold, HoldDecision, HoldReason, HoldState, Lifecycle};
+use aiws::record::{Attempt, HoldDecision, HoldReason, HoldState, Lifecycle};
 use praxis_model::account::AccountRow;
+use praxis_model::plan::{Aggregate, aggregate};
 use praxis_model::run::RunState;
 
 use crate::coding::contract::Job;
@@ -13,7 +14,7 @@ use crate::coding::outcome::{PATCH_FILE, PLAN_FILE, digest_of};
 use crate::coding::pending::{candidate, manifest_of, proposal};
 use crate::exit::Exit;
 use crate::render::rows::{History, Row, Wait, is_uncertain, rows};
-use crate::render::{commands, escape, program, quoted};
+use crate::render::{commands, escape, holds, program, quoted};
 
 /// Everything about a run that is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,11 +116,11 @@ impl Standing {
         {
             return Self::Uncertain;
         }
-        if state
-            .holds
-            .values()
-            .any(|hold| hold.state == HoldState::Open)
-        {
+        let open = || {
+            let all = state.holds.values();
+            all.filter(|hold| hold.state == HoldState::Open)
+        };
+        if open().any(|hold| holds::nodes(hold).is_empty()) {
             return Self::Held;
         }
         if proposal(state, job, now_ms).is_ok_and(|proposal| proposal.is_some()) {
@@ -127,6 +128,11 @@ impl Standing {
         }
         if candidate(state).is_ok_and(|candidate| candidate.is_some()) {
             return Self::NeedsAcceptance;
+        }
+        // Beside a held branch a run goes on, until nothing but the hold is left.
+        let goes_on = [Aggregate::Running, Aggregate::Ready];
+        if open().next().is_some() && !goes_on.contains(&aggregate(state, &[], now_ms)) {
+            return Self::Held;
         }
         Self::Going
     }
@@ -190,6 +196,8 @@ pub struct HoldLine {
     pub sentence: String,
     /// What would clear it, in a sentence.
     pub clears: &'static str,
+    /// The nodes that it covers; none where it covers the whole run.
+    pub nodes: Vec<String>,
     /// The decisions that may end it.
     pub allowed: Vec<HoldDecision>,
     /// Since when it stands, UTC milliseconds.
@@ -294,7 +302,7 @@ impl Page {
             epoch: state.epoch,
             head: (state.head.revision.0, state.head.hash.to_string()),
             rows: rows(state, history, now_ms),
-            holds: open.map(hold_line).collect(),
+            holds: open.map(holds::line).collect(),
             uncertain,
             accepted: (standing == Standing::Accepted)
                 .then(|| accepted(state))
@@ -428,18 +436,6 @@ fn uncertain_of(state: &RunState, history: &History) -> Vec<Uncertain> {
             .unwrap_or(state.last_ms),
     };
     unknown.map(line).collect()
-}
-
-fn hold_line(hold: &Hold) -> HoldLine {
-    let (sentence, clears) = hold_words(hold.reason);
-    HoldLine {
-        id: hold.hold_id.to_string(),
-        reason: hold.reason,
-        sentence: sentence.to_owned(),
-        clears,
-        allowed: hold.allowed_decisions.clone(),
-        opened_ms: hold.opened_at_ms.0,
-    }
 }
 
 /// What a hold means, and what would clear it.

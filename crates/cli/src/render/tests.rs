@@ -179,6 +179,7 @@ fn held() -> Page {
         reason: HoldReason::CostLimit,
         sentence: "the budget is used up; another run may have more --budget".to_owned(),
         clears: "nothing in this run: cancel it and start another one",
+        nodes: Vec::new(),
         allowed: vec![HoldDecision::Recheck, HoldDecision::Cancel],
         opened_ms: START - 80_000_000,
     });

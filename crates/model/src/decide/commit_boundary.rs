@@ -203,9 +203,7 @@ fn shape(state: &RunState, body: &CommitBoundary, own: &NodeState) -> Result<(),
         !blocked || body.hold.is_some(),
         named,
     )?;
-    if let Some(hold) = &body.hold {
-        place_hold::covers(state, hold, &body.manifest.producer.node_id)?;
-    }
+    place_hold::covers(state, body.hold.as_ref(), &body.manifest.producer.node_id)?;
     let bad = matches!(
         outcome.status,
         OutcomeStatus::Failed | OutcomeStatus::Canceled

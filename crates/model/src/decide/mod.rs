@@ -47,6 +47,7 @@ use crate::facts::Facts;
 use crate::hold;
 use crate::mission::MissionState;
 use crate::run::RunState;
+use crate::transition::Transition;
 
 pub use place_hold::{BRANCH_RESOLVER_REVISION, RUN_RESOLVER_REVISION, needed_units};
 pub use reconcile::{LOOKUP, LOST_READ_RULE};
@@ -59,7 +60,9 @@ pub use reconcile::{LOOKUP, LOST_READ_RULE};
 pub fn run(state: &RunState, command: &Command, facts: &Facts) -> Result<Decision, Rejection> {
     pipeline::run(state, command, facts)?;
     let mut decision = decided(state, command, facts)?;
-    decision.outcome.node_id = hold::told(state, &decision.command);
+    let told = hold::told(state, &decision.command);
+    let launched = told.map(|node_id| Transition::LaunchedIn { node_id });
+    decision.outcome.transitions.splice(0..0, launched);
     Ok(decision)
 }
 

@@ -136,9 +136,12 @@ fn bindings(state: &RunState) -> impl Iterator<Item = &ScopeBinding> {
 /// 8b of a BLOCKED boundary: its hold covers its node, or nothing would keep the node from going on.
 pub(super) fn covers(
     state: &RunState,
-    hold: &HoldProposal,
+    proposal: Option<&HoldProposal>,
     node: &NodeId,
 ) -> Result<(), Rejection> {
+    let Some(hold) = proposal else {
+        return Ok(());
+    };
     let covered = hold::members(state, &hold.scope);
     let covers = hold::contains(&covered, Some(node));
     check(Guard::BlockedIsHeld, covers, || {

@@ -33,6 +33,12 @@ pub(super) fn transition(
             to,
             skipped_by,
         } => node_moved(state, node_id, *from, *to, skipped_by.as_ref()),
+        // What it says was compared with the state before anything moved.
+        T::LaunchedIn { node_id } => same(
+            "the one node that the event launches work in",
+            Some(node_id),
+            event.outcome.launched_in(),
+        ),
         T::IterationEnded { node_id, iteration } => {
             iteration_ended(state, node_id, iteration.get())
         }

@@ -74,7 +74,7 @@ pub fn run(mut state: RunState, event: &Event, hash: &Digest) -> Result<RunState
     same(
         "the node that the event launches work in",
         hold::told(&state, &event.command).as_ref(),
-        event.outcome.node_id.as_ref(),
+        event.outcome.launched_in(),
     )?;
     for transition in &event.outcome.transitions {
         apply::transition(&mut state, event, transition)?;

@@ -226,6 +226,22 @@ cases! {
         accepted(&after, |world| world.complete("x", object! {})).map(drop)
     }
 
+    /// Proves HS-01.8, HD-04.7, FV-NODE-JOIN.2: an ANY join waits with a held candidate, whatever its policy: neither is the held one left out nor another taken before the hold ends.
+    #[test]
+    fn an_any_join_waits_with_a_held_candidate() {
+        let mut world = any_world();
+        world.pass("s", object! {}).must()?;
+        world.work("x").must()?;
+        world.take("x", "j").must()?;
+        accepted(&world, |world| world.admit_control("j"))?;
+        world.hold_branch("h1", "y").must()?;
+        stopped(&world, Guard::NodeNotHeld, Code::HoldActive, |world| world.admit_control("j"))?;
+        ensure(world.status("y") == NodeStatus::Pending, "the held candidate was left out")?;
+        world.end_hold("h1", HoldDecision::Recheck).must()?;
+        let after = accepted(&world, |world| world.admit_control("j"))?;
+        ensure(after.status("y") == NodeStatus::Skipped, "it is left out afterwards")
+    }
+
     /// Proves HF-02.14, T-44: a hold of another branch is no reason to keep a blocked node from going on.
     #[test]
     fn a_blocked_node_minds_its_own_branch() {

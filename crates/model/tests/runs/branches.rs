@@ -161,14 +161,17 @@ fn an_event_says_where_it_launches_work() {
     world.work("x").expect("x");
     let launching = |event: &Event| praxis_model::table::row(event.kind).gated;
     for (number, (event, _)) in world.events.iter().enumerate() {
-        let told = event.outcome.node_id.as_ref().map(NodeId::as_str);
+        let told = event.outcome.launched_in().map(NodeId::as_str);
         let inside = (held..after).contains(&number) && launching(event);
         assert_eq!(told, inside.then_some("y"), "{}", event.kind.name());
     }
     assert_eq!(refold(&world.events).as_ref(), Ok(world.state()));
     let changed = |number: usize, node: Option<&str>| {
         let mut events = world.events.clone();
-        events[number].0.outcome.node_id = node.map(id);
+        let all = &mut events[number].0.outcome.transitions;
+        all.retain(|one| !matches!(one, Transition::LaunchedIn { .. }));
+        let launched = node.map(|node| Transition::LaunchedIn { node_id: id(node) });
+        all.splice(0..0, launched);
         refold(&events).expect_err("it is noticed").what
     };
     let what = "the node that the event launches work in";
@@ -176,6 +179,12 @@ fn an_event_says_where_it_launches_work() {
     assert_eq!(changed(held, Some("x")), what);
     assert_eq!(changed(before, Some("y")), what);
     assert_eq!(changed(after, Some("x")), what);
+    let mut events = world.events.clone();
+    let node_id = id("x");
+    let twice = Transition::LaunchedIn { node_id };
+    events[held].0.outcome.transitions.push(twice);
+    let two = refold(&events).expect_err("it is noticed").what;
+    assert_eq!(two, "the one node that the event launches work in");
 }
 
 /// Proves HLD-1, HS-01.6, HS-01.13: a fold notices a hold over other nodes than its scope has.
@@ -283,6 +292,7 @@ fn a_branchs_hold_outlives_its_owner() {
 fn a_held_branch_may_be_skipped_and_canceled() {
     let mut world = dec_world();
     world.hold_branch("h1", "y").expect("held");
+    world.hold_branch("h2", "end").expect("held");
     world.admit_control("d").expect("d");
     world
         .complete("d", aiws::object! { "pass": true })
@@ -302,4 +312,24 @@ fn a_held_branch_may_be_skipped_and_canceled() {
         "{opened:?}"
     );
     assert_eq!(world.state().lifecycle, Lifecycle::Canceling);
+    // The end of the cancellation closes what else is held.
+    let finish = praxis_model::command::FinishCancelRun {
+        run_id: run_id(),
+        reason: "enough".to_owned(),
+        decision_ref: id("decision-1"),
+    };
+    world
+        .send(HUMAN, Body::FinishCancelRun(finish))
+        .expect("finished");
+    let (event, _) = world.events.last().expect("an event");
+    let closed = |gate: &Gate| {
+        world.events.iter().any(|(event, _)| {
+            let mut all = event.outcome.gates.iter();
+            all.any(|change| change.closed && change.gate == *gate)
+        })
+    };
+    let mut gates = event.outcome.gates.iter().filter(|change| !change.closed);
+    assert!(gates.any(|change| matches!(change.gate, Gate::Branch { .. }) && closed(&change.gate)));
+    assert_eq!(world.state().lifecycle, Lifecycle::Canceled);
+    assert_eq!(refold(&world.events).as_ref(), Ok(world.state()));
 }

@@ -3,8 +3,9 @@
 use aiws::decimal::{Dec, DecPlus};
 use aiws::id::DeliveryId;
 use aiws::record::{
-    AcceptanceVerdict, AuthorKind, ConsumptionState, DeliveryState, HandoffRef, HoldDecision,
-    HoldReason, OutcomeStatus, SettledOutcome, SummaryAuthor, VerificationVerdict,
+    AcceptanceVerdict, AttemptStatus, AuthorKind, ConsumptionState, DeliveryState, HandoffRef,
+    HoldDecision, HoldReason, HoldState, OutcomeStatus, SettledOutcome, SummaryAuthor,
+    VerificationVerdict,
 };
 use praxis_model::command::{
     AcknowledgeDelivery, Body, BoundaryIntent, CancelRun, ClaimDelivery, FinishCancelRun, HoldName,
@@ -90,6 +91,14 @@ fn summary(world: &World, about: u8, how: u8) -> Body {
     Body::RecordSummary(RecordSummary { summary })
 }
 
+/// A hold over the run or, mostly, over a branch, which may be none.
+fn placed(name: &str, node: &str, how: u8) -> praxis_model::command::HoldProposal {
+    match how % 3 {
+        0 => hold(name, HoldReason::Operator),
+        _ => branch_hold(name, node),
+    }
+}
+
 /// Does one thing, sensible or not.
 fn step(world: &mut World, (what, about, how): Roll) -> Step {
     let actor = pick(&ACTORS, how);
@@ -149,7 +158,7 @@ fn step(world: &mut World, (what, about, how): Roll) -> Step {
         14 => world.send(
             actor,
             Body::PlaceHold(PlaceHold {
-                hold: hold(&format!("h{}", about % 3), HoldReason::Operator),
+                hold: placed(&format!("h{}", about % 3), pick(&NODES, how / 3), how),
             }),
         ),
         15 => {
@@ -287,6 +296,7 @@ pub fn check(before: &Before, after: &World, step: &Step) {
     kinds(before, after.state());
     invalid(before, after);
     worded(before, after.state());
+    held(before, after.state());
     if before.lifecycle.is_terminal() {
         assert_eq!(after.state().lifecycle, before.lifecycle, "the dead walked");
         // Late truth moves what is known of an operation (HS-06.5); it makes no operation and no attempt.
@@ -334,6 +344,49 @@ fn worded(before: &praxis_model::run::RunState, after: &praxis_model::run::RunSt
         same.summaries = before.summaries.clone();
         (same.head, same.last_ms) = (before.head, before.last_ms);
         assert_eq!(&same, before, "words changed something");
+    }
+}
+
+/// What an open hold covers begins nothing: no claim, no receipt, no admission, no try; and no hold ends but its own way.
+fn held(before: &praxis_model::run::RunState, after: &praxis_model::run::RunState) {
+    for hold in before.holds.values() {
+        let now = after.holds.get(&hold.hold_id).expect("holds stay");
+        assert_eq!(now.members, hold.members, "a hold covers something else");
+        if hold.state != HoldState::Open {
+            assert_eq!(now, hold, "a closed hold moved");
+            continue;
+        }
+        let member = hold.members.first().expect("a member");
+        let covers = |node: &aiws::id::NodeId| member.node_ids.contains(node);
+        for (id, own) in &after.nodes {
+            let old = before.nodes.get(id).expect("nodes stay").status;
+            let begun = old == NodeStatus::Pending && own.status == NodeStatus::Active;
+            assert!(!begun || !covers(id), "{id} began under a hold");
+        }
+        for (id, now) in &after.deliveries {
+            let old = before.deliveries.get(id).map(|old| old.record.state);
+            let moved = old != Some(now.record.state)
+                && matches!(
+                    now.record.state,
+                    DeliveryState::Claimed | DeliveryState::Acknowledged
+                );
+            let to = &now.record.recipient.node_id;
+            assert!(!moved || !covers(to), "{id} was received under a hold");
+        }
+        for (id, now) in &after.attempts {
+            let old = before.attempts.get(id).map(|old| old.status);
+            let tried = old != Some(now.status)
+                && matches!(
+                    now.status,
+                    AttemptStatus::Prepared | AttemptStatus::Dispatched
+                );
+            let operation = after
+                .operations
+                .get(&now.operation_id)
+                .expect("its operation");
+            let node = operation.node_id.as_ref().expect("its node");
+            assert!(!tried || !covers(node), "{id} was tried under a hold");
+        }
     }
 }
 
@@ -393,7 +446,7 @@ fn invalid(before: &praxis_model::run::RunState, after: &World) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Proves FV-CMD.6, ERR-PREC.3, HS-04.2, HD-01.T7, HD-02.1, HD-05.1, HD-05.2, FV-ACC.7: random histories of all commands, sensible or
+    /// Proves FV-CMD.6, ERR-PREC.3, HS-01.1, HS-01.3, HS-01.8, HS-04.2, HD-01.T7, HD-02.1, HD-05.1, HD-05.2, FV-ACC.7: random histories of all commands, sensible or
     /// not: no panic, a refusal changes nothing, what is decided folds, positions have no gap, nothing final moves.
     #[test]
     fn random_histories_hold(rolls in prop::collection::vec(any::<Roll>(), 1..120)) {
