@@ -136,7 +136,7 @@ fn one(
     let unlike = twice && run(&plan, options).trace != outcome.trace;
     let packet = outcome.broken.as_ref().map(|(_, broken)| {
         let (plan, outcome) = shrink(&plan, broken, options, SHRINKS);
-        Packet::of(&plan, &outcome)
+        Packet::of(&plan, options, &outcome)
     });
     let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
     summary.seeds += 1;
@@ -224,7 +224,7 @@ pub fn controls(caught: &[Caught]) -> Controls {
             ..Options::default()
         };
         let outcome = run(&plan, sings);
-        let packet = Packet::of(&plan, &outcome);
+        let packet = Packet::of(&plan, sings, &outcome);
         let again = packet.replay(sings);
         let canary = packet.what.contains("canary")
             && again.trace == outcome.trace

@@ -93,6 +93,7 @@ pub const TABLE: &[Planted] = table! {
     OverrunNotRecorded OverrunRecorded;
     LateSettlementDropped LateIsCharged;
     GateUnchecked HeldStartsNothing;
+    ReleaseByAnyone ReleaseNamed;
     GatesNotFlushed HoldStays;
     DedupeIgnoresBody BodyCounts;
     DedupeInMemory DedupeSurvives;
@@ -170,7 +171,7 @@ pub fn catch(planted: &Planted, first_seed: u64, seeds: u64, steps: usize) -> Ca
         tried: 0,
         first: None,
     };
-    for seed in first_seed..first_seed + seeds {
+    for seed in (0..seeds).map(|number| first_seed.wrapping_add(number)) {
         if caught.enough() {
             break;
         }

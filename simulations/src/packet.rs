@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;
 use crate::invariant::Broken;
-use crate::plan::{Plan, Step};
+use crate::plan::{LIES, Plan, STRIKES, Step};
 use crate::sim::{Options, Outcome, run};
 
 /// The version of the packet's form.
@@ -33,6 +33,9 @@ pub struct Packet {
     pub found_by: String,
     /// The seed; it also decides how large the log's segments are.
     pub seed: U64,
+    /// Outcomes of each loss of power that are opened beside the one that is gone on with: they belong to the trace.
+    #[serde(default = "usual")]
+    pub beside: u8,
     /// The steps.
     pub steps: Vec<Step>,
     /// Number of the invariant that was broken; 0 for none.
@@ -42,6 +45,14 @@ pub struct Packet {
     /// Digest of everything that happened.
     pub trace: String,
 }
+
+/// What packets have that do not say it.
+fn usual() -> u8 {
+    Options::default().beside
+}
+
+/// Most steps that a packet may have; the time that they take grows faster than their number.
+pub const STEPS: usize = 2_000;
 
 /// Why a text is no packet.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +74,7 @@ pub enum PacketError {
 
 impl Packet {
     /// The packet of a plan and what it came to.
-    pub fn of(plan: &Plan, outcome: &Outcome) -> Self {
+    pub fn of(plan: &Plan, options: Options, outcome: &Outcome) -> Self {
         let broken = outcome.broken.as_ref().map(|(_, broken)| broken);
         Self {
             format: FORMAT.to_owned(),
@@ -71,6 +82,7 @@ impl Packet {
             story: String::new(),
             found_by: env!("CARGO_PKG_VERSION").to_owned(),
             seed: U64(plan.seed),
+            beside: options.beside,
             steps: plan.steps.clone(),
             invariant: broken.map_or(0, |broken| broken.invariant.number()),
             what: broken.map_or_else(String::new, |broken| broken.what.clone()),
@@ -85,13 +97,39 @@ impl Packet {
     pub fn read(bytes: &[u8]) -> Result<Self, PacketError> {
         let value = aiws::strict::parse_with_limit(bytes, PACKET_BYTES)?;
         let packet: Self = aiws::canonical::from_value(&value)?;
-        match packet.format == FORMAT && packet.version == VERSION {
-            true => Ok(packet),
-            false => Err(PacketError::Version {
+        if packet.format != FORMAT || packet.version != VERSION {
+            return Err(PacketError::Version {
                 format: packet.format,
                 version: packet.version,
-            }),
+            });
         }
+        packet.check()?;
+        Ok(packet)
+    }
+
+    /// What the shape does not say: how many steps, which faults where, and a lie of the disk only in the end.
+    fn check(&self) -> Result<(), Error> {
+        if self.steps.len() > STEPS {
+            let what = format!("expected at most {STEPS} steps, found {}", self.steps.len());
+            return Err(Error::schema("/steps", what));
+        }
+        for (at, step) in self.steps.iter().enumerate() {
+            let (fault, among, last): (_, &[Fault], _) = match step {
+                Step::Strike { fault, .. } => (fault, &STRIKES, true),
+                Step::Damage { fault, .. } => (fault, &LIES, at + 1 == self.steps.len()),
+                _ => continue,
+            };
+            if !Fault::named(fault).is_some_and(|fault| among.contains(&fault)) {
+                let names: Vec<&str> = among.iter().map(|fault| fault.name()).collect();
+                let what = format!("expected one of {}, found {fault:?}", names.join(", "));
+                return Err(Error::schema(format!("/steps/{at}/fault"), what));
+            }
+            if !last {
+                let what = "expected damage as the last step alone: nothing is promised after it";
+                return Err(Error::schema(format!("/steps/{at}"), what));
+            }
+        }
+        Ok(())
     }
 
     /// Writes it as canonical JSON with a line feed.
@@ -115,6 +153,10 @@ impl Packet {
 
     /// Carries it out once more.
     pub fn replay(&self, options: Options) -> Outcome {
+        let options = Options {
+            beside: self.beside,
+            ..options
+        };
         run(&self.plan(), options)
     }
 }

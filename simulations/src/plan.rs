@@ -14,7 +14,7 @@ use crate::world::Fate;
 mod draw;
 mod story;
 
-pub use draw::{LOSSES, draw};
+pub use draw::{LIES, LOSSES, STRIKES, draw};
 
 /// Runs of the mission.
 pub const RUNS: u8 = 3;

@@ -81,7 +81,7 @@ pub fn figures(material: &Material) -> Vec<Figure> {
         measured: can_plant,
         ..figure(measure, found, unit, floor, goal)
     };
-    let same = 100 - percent(seeds.unlike, seeds.twice);
+    let same = 100 - percent_up(seeds.unlike, seeds.twice);
     vec![
         figure(
             "distinct crash states",

@@ -75,7 +75,7 @@ fn the_canary_sings() {
         assert!(broken.what.contains("canary"));
         let (small, outcome) = shrink(&plan, broken, options, 100);
         assert!(small.steps.is_empty(), "{:?}", small.steps);
-        let packet = Packet::of(&small, &outcome);
+        let packet = Packet::of(&small, options, &outcome);
         let read = Packet::read(&packet.write().unwrap()).unwrap();
         assert_eq!(read, packet);
         let again = read.replay(options);

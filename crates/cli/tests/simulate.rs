@@ -67,7 +67,10 @@ fn a_planted_defect_is_caught_by_its_promise() {
     let (exit, out, err) = simulate(folder.path(), &planted);
     if cfg!(debug_assertions) {
         assert_eq!(exit, Some(0), "{out}{err}");
-        assert!(out.contains("caught by  3 on seeds"), "{out}");
+        assert!(
+            out.contains("caught by  3 (An event's hash covers everything but itself) on seeds"),
+            "{out}"
+        );
         let (exit, _, err) = simulate(folder.path(), &["--plant", "roses"]);
         assert_ne!(exit, Some(0));
         assert!(err.contains("fence-unchecked"), "{err}");

@@ -70,6 +70,7 @@ plants! {
     LateSettlementDropped "late-settlement-dropped" "A settlement after the run's end or cancellation is not charged.";
     // Holds.
     GateUnchecked "gate-unchecked" "Gates are checked by the owner alone.";
+    ReleaseByAnyone "release-by-anyone" "A hold is released by whoever asks.";
     GatesNotFlushed "gates-not-flushed" "The index is written without the gates, and its cursor moves.";
     // Requests.
     DedupeIgnoresBody "dedupe-ignores-body" "A request id alone makes a request the same.";

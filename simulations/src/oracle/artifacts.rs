@@ -74,9 +74,16 @@ impl Artifacts {
 
     /// It was read.
     pub fn read(&self, digest: [u8; 32], found: Result<&[u8], &str>) -> Result<(), Broken> {
-        let Ok(bytes) = found else {
-            // What a read failed for is for the directory to say, once the disk is well.
-            return Ok(());
+        let bytes = match found {
+            Ok(bytes) => bytes,
+            Err(_) if self.damaged.contains(&digest) || self.lossy => return Ok(()),
+            Err(code) => {
+                let what = format!(
+                    "artifact {} is whole, and a read answers {code}",
+                    hex(digest)
+                );
+                return Err(Broken::new(Invariant::ReferencedDurable, what));
+            }
         };
         let made = sha256(bytes);
         if made.0 == digest {

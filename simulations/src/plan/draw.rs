@@ -10,7 +10,7 @@ use crate::rng::Rng;
 use crate::world::Fate;
 
 /// Faults of which the storage is to survive everything: what a single operation answers.
-const STRIKES: [Fault; 10] = [
+pub const STRIKES: [Fault; 10] = [
     Fault::SyncErrorKept,
     Fault::SyncErrorReverted,
     Fault::DirectorySyncError,
@@ -24,7 +24,7 @@ const STRIKES: [Fault; 10] = [
 ];
 
 /// Faults that must be detected.
-const LIES: [Fault; 5] = [
+pub const LIES: [Fault; 5] = [
     Fault::LyingSync,
     Fault::BitFlip,
     Fault::MisdirectedWrite,

@@ -39,13 +39,13 @@ impl Sim {
             .map(|append| append.sealed.iter().map(|sealed| sealed.hash).collect())
             .collect();
         self.oracle.hand_in(&handed);
-        let before = process.ledger.view().sequence();
         let now_ms = praxis_journal::Clock::now_ms(&*self.clock);
         let answers = process.ledger.commit(&appends, now_ms);
         if !self.disk.has_power() {
             return Ok(Flow::Dies);
         }
         self.told(&answers)?;
+        self.without_a_fault(&answers)?;
         self.read_back(process, &appends, &answers)?;
         for append in &appends {
             if append.conditions.request.is_some() {
@@ -53,12 +53,10 @@ impl Sim {
             }
         }
         let mut flow = Flow::Goes;
-        let mut at = before;
         for (prepared, answer) in batch.into_iter().zip(&answers) {
             match answer {
                 Ok(Appended::Committed { .. }) => {
                     let sealed = prepared.append.sealed.clone();
-                    at += sealed.len() as u64;
                     self.acknowledged
                         .extend(sealed.iter().map(|sealed| sealed.hash));
                     process.log.extend(sealed);
@@ -68,10 +66,24 @@ impl Sim {
                 Err(error) => flow = flow.then(self.not_stored(process, &prepared, error)?),
             }
         }
-        debug_assert!(at >= before);
         self.in_flight.clear();
         self.see(process)?;
         Ok(flow)
+    }
+
+    /// A storage error needs a fault of the disk, at some time since the store was opened.
+    fn without_a_fault(&mut self, answers: &[AppendResult]) -> Result<(), Broken> {
+        let failed = answers.iter().find_map(|answer| match answer {
+            Err(AppendError::Store(error)) => Some(error),
+            _ => None,
+        });
+        match failed {
+            Some(error) if !self.was_struck() && !self.struck_since => Err(Broken::new(
+                Invariant::Opens,
+                format!("an append is answered with {error}, and the disk is well"),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// What was answered as stored can be read where the answer says that it stands.

@@ -193,8 +193,11 @@ impl Sim {
         Ok(Flow::Goes)
     }
 
-    fn at_rest(&mut self, process: Process) -> Result<Process, Broken> {
+    fn at_rest(&mut self, mut process: Process) -> Result<Process, Broken> {
         self.verify(&process)?;
+        for consumer in 0..2 {
+            self.drained(&mut process, consumer)?;
+        }
         let Some(process) = self.restarted(process)? else {
             return Err(Broken::new(
                 Invariant::Opens,
@@ -204,6 +207,33 @@ impl Sim {
         self.verify(&process)?;
         self.oracle.rest()?;
         Ok(process)
+    }
+}
+
+impl Sim {
+    /// A consumer reads on until it has everything.
+    fn drained(&mut self, process: &mut Process, consumer: u8) -> Result<(), Broken> {
+        let name = format!("consumer-{consumer}");
+        let id = crate::cast::id(&name).map_err(|error| self.internal(&error))?;
+        let end = process.ledger.view().sequence();
+        let cursor = |process: &Process| process.ledger.view().acknowledged(&id);
+        let mut before = None;
+        while cursor(process) < end {
+            let at = cursor(process);
+            if before == Some(at) {
+                let what = format!("{name} stands at {at} of {end}, and gets nothing more");
+                return Err(Broken::new(Invariant::OutboxAgain, what));
+            }
+            before = Some(at);
+            let read = Step::Outbox {
+                consumer,
+                take: u8::MAX,
+                acknowledges: true,
+            };
+            let flow = self.step(process, &read)?;
+            healthy(flow, "a consumer read on")?;
+        }
+        Ok(())
     }
 }
 

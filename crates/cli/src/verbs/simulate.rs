@@ -3,23 +3,26 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use aiws::error::{Code, Error};
 use aiws::json::Value;
 use aiws::object;
-use praxis_simulations::campaign::{self, Enumerated, Order, Summary};
+use praxis_simulations::campaign::{self, Order, Summary};
 use praxis_simulations::fault::{Fault, Layer};
 use praxis_simulations::meta::{self, Caught, Planted};
 use praxis_simulations::packet::{PACKET_BYTES, Packet};
-use praxis_simulations::report::{self, Figure, Material};
+use praxis_simulations::report::Material;
 use praxis_simulations::sim;
 
 use super::print;
 use crate::args::Simulate as Args;
 use crate::exit::Exit;
-use crate::render::say;
+use crate::render::{escape, say};
+use show::{plain, plant, planted_line, reported};
+
+mod show;
 
 /// Seeds on which a planted defect is looked for, at most.
 const PLANT_SEEDS: u64 = 200;
@@ -46,9 +49,15 @@ pub fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         return plants(args, json);
     }
     let order = order(args)?;
+    folder(&args.packets)?;
     let said = Mutex::new(Instant::now());
-    let seeds = campaign::seeds(&order, &|so_far| progress(&said, &order, so_far));
-    let packets = write(&args.packets, &seeds)?;
+    let kept = Mutex::new(Vec::new());
+    let seeds = campaign::seeds(&order, &|so_far| {
+        keep(&kept, &args.packets, so_far);
+        progress(&said, &order, so_far);
+    });
+    let packets = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let packets: Vec<PathBuf> = packets.into_iter().collect::<Result<_, Error>>()?;
     if !args.report {
         return plain(&order, &seeds, &packets, json);
     }
@@ -112,7 +121,7 @@ fn plants(args: &Args, json: bool) -> Result<Exit, Error> {
         print(&planted_line(it))?;
         for (invariant, seed, what) in it.others.iter().take(OTHERS) {
             print(&format!(
-                "    seed {seed} broke {}: {what}",
+                "    not counted: on seed {seed} another promise broke first, {}: {what}",
                 invariant.number()
             ))?;
         }
@@ -195,262 +204,53 @@ fn progress(said: &Mutex<Instant>, order: &Order, so_far: &Summary) {
     ));
 }
 
-/// Writes the packets of what was found; gives where they are.
-fn write(folder: &Path, seeds: &Summary) -> Result<Vec<PathBuf>, Error> {
-    let mut paths = Vec::new();
-    for packet in &seeds.failures {
-        let path = folder.join(format!("praxis-seed-{}.json", packet.seed));
-        std::fs::write(&path, packet.write()?).map_err(|error| {
-            Error::new(
-                Code::ExportFailed,
-                format!("{} cannot be written: {error}", path.display()),
-            )
-        })?;
-        paths.push(path);
+/// Packets can be written there: looked at before hours of work.
+fn folder(folder: &Path) -> Result<(), Error> {
+    match std::fs::metadata(folder) {
+        Ok(facts) if facts.is_dir() && !facts.permissions().readonly() => Ok(()),
+        _ => Err(Error::schema(
+            "/packets",
+            format!(
+                "expected a folder that can be written to, found {}",
+                folder.display()
+            ),
+        )),
     }
-    Ok(paths)
 }
 
-fn found(seeds: &Summary, packets: &[PathBuf]) -> Vec<String> {
-    let each = seeds.failures.iter().zip(packets);
-    let mut lines: Vec<String> = each
-        .map(|(packet, path)| {
-            format!(
-                "found: seed {} breaks invariant {}: {}\n  in {} steps; see it again with: praxis simulate --replay {}",
-                packet.seed,
-                packet.invariant,
-                packet.what,
-                packet.steps.len(),
-                path.display()
-            )
-        })
-        .collect();
-    let more = seeds.failed.saturating_sub(seeds.failures.len() as u64);
-    if more > 0 {
-        lines.push(format!("found: {more} more, of which no packet was made"));
+/// Writes the packet of what was found at once, and says so: whoever ends the process keeps what there is.
+fn keep(kept: &Mutex<Vec<Result<PathBuf, Error>>>, folder: &Path, so_far: &Summary) {
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    for packet in &so_far.failures[kept.len()..] {
+        let path = folder.join(format!("praxis-seed-{}.json", packet.seed));
+        say(&format!(
+            "found: seed {} breaks invariant {}",
+            packet.seed, packet.invariant
+        ));
+        let written = packet.write().and_then(|bytes| {
+            std::fs::write(&path, bytes).map_err(|error| {
+                let what = format!("{} cannot be written: {error}", path.display());
+                Error::new(Code::ExportFailed, what)
+            })
+        });
+        kept.push(written.map(|()| path));
     }
-    lines
 }
 
 fn exit(good: bool) -> Exit {
     if good { Exit::Done } else { Exit::Internal }
 }
 
-fn plain(order: &Order, seeds: &Summary, packets: &[PathBuf], json: bool) -> Result<Exit, Error> {
-    let good = seeds.failed == 0 && seeds.unlike == 0;
-    if json {
-        print(&summary(seeds, packets).to_string())?;
-        return Ok(exit(good));
-    }
-    for line in found(seeds, packets) {
-        print(&line)?;
-    }
-    print(&format!(
-        "{} seeds from {}, {} events, {} distinct crash states, {} of {} kinds of fault struck, in {:.1} s",
-        seeds.seeds,
-        order.base,
-        seeds.events,
-        seeds.images.len(),
-        seeds.struck.len(),
-        order.faults.len(),
-        seeds.took.as_secs_f64()
-    ))?;
-    print(&format!(
-        "{} seeds were run twice, {} of them gave another trace; the trace of all is {}",
-        seeds.twice,
-        seeds.unlike,
-        seeds.trace()
-    ))?;
-    if good {
-        print("nothing was found")?;
-    }
-    Ok(exit(good))
-}
-
-fn reported(
-    args: &Args,
-    material: &Material,
-    packets: &[PathBuf],
-    json: bool,
-) -> Result<Exit, Error> {
-    let figures = report::figures(material);
-    let sound = material.scenarios.iter().all(|it| it.broken.is_none());
-    let reached = !args.floors || figures.iter().all(Figure::passes);
-    let good = material.seeds.failed == 0 && material.seeds.unlike == 0 && sound && reached;
-    if json {
-        let all: Vec<Value> = figures.iter().map(figure).collect();
-        let plants: Vec<Value> = material.plants.iter().map(plant).collect();
-        let scenarios: Vec<Value> = material.scenarios.iter().map(scenario).collect();
-        let value = object! {
-            "seeds": summary(&material.seeds, packets),
-            "figures": all,
-            "scenarios": scenarios,
-            "plants": plants,
-        };
-        print(&value.to_string())?;
-        return Ok(exit(good));
-    }
-    for line in found(&material.seeds, packets) {
-        print(&line)?;
-    }
-    tables(material, &figures)?;
-    Ok(exit(good))
-}
-
-fn tables(material: &Material, figures: &[Figure]) -> Result<(), Error> {
-    print(&format!(
-        "{:<44} {:>10} {:>10} {:>10}",
-        "figure", "found", "floor", "goal"
-    ))?;
-    for it in figures {
-        let word = match (it.measured, it.excels(), it.passes()) {
-            (false, ..) => "not in this build",
-            (_, true, _) => "goal",
-            (_, _, true) => "floor",
-            _ => "below the floor",
-        };
-        let found = if it.measured {
-            it.found.to_string()
-        } else {
-            "-".to_owned()
-        };
-        print(&format!(
-            "{:<44} {found:>10} {:>10} {:>10}  {word} ({})",
-            it.measure, it.floor, it.goal, it.unit
-        ))?;
-    }
-    print("\nscenarios")?;
-    for it in &material.scenarios {
-        let word = it.broken.as_deref().unwrap_or("holds");
-        let seconds = it.took.as_secs_f64();
-        print(&format!(
-            "  {:<32} {:>7} images {seconds:>7.1} s  {word}",
-            it.name,
-            it.images.len()
-        ))?;
-    }
-    if !material.plants.is_empty() {
-        print("\nplanted defects")?;
-    }
-    for it in &material.plants {
-        print(&planted_line(it))?;
-    }
-    let unproven: Vec<String> = report::unproven()
-        .iter()
-        .map(|it| it.number().to_string())
-        .collect();
-    print(&format!(
-        "\ninvariants without a planted defect: {}",
-        unproven.join(", ")
-    ))?;
-    let reached: Vec<&str> = material.seeds.marks.iter().copied().collect();
-    let never: Vec<&str> = praxis_simulations::oracle::MARKS
-        .iter()
-        .copied()
-        .filter(|mark| !material.seeds.marks.contains(mark))
-        .collect();
-    print(&format!(
-        "sometimes reached: {}; never: {}",
-        reached.len(),
-        never.join(", ")
-    ))?;
-    let idle: Vec<&str> = Fault::ALL
-        .iter()
-        .filter(|fault| !material.seeds.struck.contains(fault))
-        .map(|fault| fault.name())
-        .collect();
-    print(&format!("faults that no seed met: {}", idle.join(", ")))
-}
-
-fn planted_line(it: &Caught) -> String {
-    let name = it.planted.name;
-    let number = it.planted.invariant.number();
-    match it.first {
-        Some(first) if it.enough() => format!(
-            "  {name:<26} caught by {number:>2} on seeds {:?}, first after {:.1} s",
-            it.seeds,
-            first.as_secs_f64()
-        ),
-        _ => format!(
-            "  {name:<26} MISSED by {number:>2} in {} seeds (caught on {:?}; others broke: {:?})",
-            it.tried,
-            it.seeds,
-            it.others
-                .iter()
-                .map(|(other, ..)| other.number())
-                .collect::<BTreeSet<u8>>()
-        ),
-    }
-}
-
-fn summary(seeds: &Summary, packets: &[PathBuf]) -> Value {
-    let failures: Vec<Value> = seeds
-        .failures
-        .iter()
-        .zip(packets)
-        .map(|(packet, path)| {
-            object! {
-                "seed": packet.seed.to_string(),
-                "invariant": packet.invariant.to_string(),
-                "what": packet.what.as_str(),
-                "steps": packet.steps.len().to_string(),
-                "packet": path.display().to_string(),
-            }
-        })
-        .collect();
-    object! {
-        "seeds": seeds.seeds.to_string(),
-        "failed": seeds.failed.to_string(),
-        "failures": failures,
-        "events": seeds.events.to_string(),
-        "crashStates": seeds.images.len().to_string(),
-        "faults": seeds.struck.iter().map(|fault| fault.name().to_owned()).collect::<Vec<_>>(),
-        "marks": seeds.marks.iter().map(|mark| (*mark).to_owned()).collect::<Vec<_>>(),
-        "runTwice": seeds.twice.to_string(),
-        "unlike": seeds.unlike.to_string(),
-        "trace": seeds.trace().to_string(),
-        "milliseconds": seeds.took.as_millis().to_string(),
-    }
-}
-
-fn figure(it: &Figure) -> Value {
-    object! {
-        "measure": it.measure,
-        "unit": it.unit,
-        "found": it.measured.then(|| it.found.to_string()),
-        "floor": it.floor.to_string(),
-        "goal": it.goal.to_string(),
-        "passes": it.passes(),
-    }
-}
-
-fn scenario(it: &Enumerated) -> Value {
-    object! {
-        "scenario": it.name,
-        "what": it.what,
-        "exhaustive": it.exhaustive,
-        "images": it.images.len().to_string(),
-        "broken": it.broken.clone(),
-    }
-}
-
-fn plant(it: &Caught) -> Value {
-    object! {
-        "plant": it.planted.name,
-        "invariant": it.planted.invariant.number().to_string(),
-        "caught": it.enough(),
-        "seeds": it.seeds.iter().map(u64::to_string).collect::<Vec<_>>(),
-        "tried": it.tried.to_string(),
-    }
-}
-
 /// Carries a packet out once more and tells what happens.
 fn replay(path: &Path, json: bool) -> Result<Exit, Error> {
     let bytes = std::fs::metadata(path)
-        .and_then(|facts| match facts.len() <= PACKET_BYTES as u64 {
-            true => std::fs::read(path),
-            false => Err(std::io::ErrorKind::FileTooLarge.into()),
-        })
+        .and_then(
+            |facts| match (facts.is_file(), facts.len() <= PACKET_BYTES as u64) {
+                (true, true) => std::fs::read(path),
+                (true, false) => Err(std::io::ErrorKind::FileTooLarge.into()),
+                (false, _) => Err(std::io::Error::other("something else than a file")),
+            },
+        )
         .map_err(|error| {
             let what = format!("expected a packet at {}, found: {error}", path.display());
             Error::schema("/replay", what)
@@ -474,17 +274,27 @@ fn replay(path: &Path, json: bool) -> Result<Exit, Error> {
         print(&value.to_string())?;
     } else {
         if !packet.story.is_empty() {
-            print(&packet.story)?;
+            print(escape::block(&packet.story).trim_end())?;
+        }
+        if packet.invariant != 0 {
+            print(&format!(
+                "when it was made, by {}, it broke {}: {}",
+                escape::line(&packet.found_by),
+                packet.invariant,
+                escape::line(&packet.what)
+            ))?;
         }
         for line in &outcome.story {
-            print(&format!("  {line}"))?;
+            print(&format!("  {}", escape::line(line)))?;
         }
         match broken {
             Some(broken) => print(&format!("broken: {broken}"))?,
             None => print("nothing is broken: this build passes")?,
         }
-        let word = if same { "the same" } else { "another" };
-        print(&format!("the trace is {word} as when the packet was made"))?;
+        print(match same {
+            true => "the trace is the same as when the packet was made",
+            false => "the trace differs from the packet's, as it must where the code has changed",
+        })?;
     }
     Ok(exit(broken.is_none()))
 }
