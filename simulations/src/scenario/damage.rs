@@ -18,8 +18,10 @@ const PLACES: usize = 257;
 /// What was found of a damaged store.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// It said so.
+    /// It said so when it was opened.
     Told,
+    /// It opened for writing, and only a verification said so.
+    Verified,
     /// It looks sound, and this is its log.
     Sound(Vec<Digest>),
 }
@@ -28,12 +30,15 @@ pub(super) fn found(disk: &CrashDisk, story: &Story) -> Found {
     let Ok(ledger) = Ledger::open(Arc::new(disk.clone()), &story.options) else {
         return Found::Told;
     };
-    if ledger.read_only().is_some() || sound(&ledger).is_err() {
+    if ledger.read_only().is_some() {
         return Found::Told;
+    }
+    if sound(&ledger).is_err() {
+        return Found::Verified;
     }
     let read = |sequence| ledger.read(sequence).ok().flatten().map(|it| it.hash);
     let log: Option<Vec<Digest>> = (1..=ledger.view().sequence()).map(read).collect();
-    log.map_or(Found::Told, Found::Sound)
+    log.map_or(Found::Verified, Found::Sound)
 }
 
 /// The whole store, its checkpoint, and log and index as they were after each batch.

@@ -222,6 +222,15 @@ fn bytes_hash_to_their_id() {
         it.oracle.read(material(), Err("ARTIFACT_UNAVAILABLE"))
     });
     breaks(39, |it| it.oracle.read(material(), Ok(b"mad")));
+    accepts(|it| {
+        it.delivered()?;
+        it.oracle.damaged_material(material());
+        it.oracle.read(material(), Err("ARTIFACT_MISMATCH"))
+    });
+    breaks(40, |it| {
+        it.delivered()?;
+        it.oracle.read(material(), Err("ARTIFACT_UNAVAILABLE"))
+    });
 }
 
 #[test]
