@@ -7,10 +7,14 @@
 #![cfg(debug_assertions)]
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use praxis_journal::{Ledger, Options};
 use praxis_plant::{self as plant, Plant};
+use praxis_simulations::disk::CrashDisk;
 use praxis_simulations::meta;
 use praxis_simulations::scenario::{ALL, Scenario};
+use praxis_simulations::script::Script;
 
 /// Plant, the scenario that must fail, and a word of the promise that it must find broken.
 const TABLE: [(Plant, &str, &str); 5] = [
@@ -56,6 +60,34 @@ fn every_plant_has_a_row() {
     let rows: BTreeSet<Plant> = of_scenarios.chain(of_seeds).collect();
     let missing: Vec<&Plant> = Plant::ALL.iter().filter(|it| !rows.contains(it)).collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// Proves STO-4: where the log's last event stands at a later place than it should, verification ends and names what is
+/// missing, and no reader of the log passes over it. A planted defect found verification without an end.
+#[test]
+fn sto_4_a_gap_at_the_end_of_the_log_is_named() {
+    let disk = Arc::new(CrashDisk::new());
+    let id = "simulated".parse().unwrap();
+    let mut ledger = Ledger::create(disk, id, &Options::default()).unwrap();
+    let mut script = Script::new("mission").unwrap();
+    let mut commit = |append| {
+        for answer in ledger.commit(&[append], 0) {
+            answer.unwrap();
+        }
+        ledger.view().sequence()
+    };
+    commit(script.start_run("one").unwrap());
+    while commit(script.note("one").unwrap()) < 4 {}
+    let end = plant::with(Plant::SequenceSkipped, || {
+        commit(script.note("one").unwrap())
+    });
+    let report = ledger.verify(&mut |_, _| ()).unwrap();
+    let wanted = format!("expected events {end} to {end}");
+    let named = report.findings.iter().any(|it| it.what.contains(&wanted));
+    assert!(named, "{:?}", report.findings);
+    let consumer = "consumer".parse().unwrap();
+    let refused = ledger.pending(&consumer, 100).unwrap_err();
+    assert!(refused.to_string().contains("missing"), "{refused}");
 }
 
 /// A plant ends with its work, also when that panics: nothing else is run under it.
