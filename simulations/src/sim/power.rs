@@ -176,8 +176,12 @@ impl Sim {
 
     /// The process ends as it should.
     pub(super) fn restarted(&mut self, process: Process) -> Result<Option<Process>, Broken> {
+        let mut process = process;
+        self.end_flush(&mut process);
+        // Nothing of it may hold a file once the next one opens them.
+        let Process { ledger, .. } = process;
         // What it cannot write any more costs replay time.
-        drop(process.ledger.close());
+        drop(ledger.close());
         if !self.disk.has_power() {
             return self.power_lost(None);
         }

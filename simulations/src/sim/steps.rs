@@ -316,7 +316,7 @@ impl Sim {
         Ok(Flow::Goes)
     }
 
-    fn end_flush(&mut self, process: &mut Process) {
+    pub(super) fn end_flush(&mut self, process: &mut Process) {
         if let Some((job, result)) = process.flush.take() {
             let result = result.unwrap_or_else(|| job.write());
             drop(process.ledger.end_flush(job, result));
