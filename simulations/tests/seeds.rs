@@ -89,6 +89,13 @@ fn the_canary_sings() {
     });
 }
 
+/// The controls of a report pass.
+#[test]
+fn the_controls_pass() {
+    let controls = campaign::controls(&[]);
+    assert!(controls.canary && controls.silent, "{controls:?}");
+}
+
 /// Text that is no packet, or one of another version, is refused with what was expected.
 #[test]
 fn what_is_no_packet_is_refused() {
