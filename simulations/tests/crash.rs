@@ -123,6 +123,8 @@ scenarios! {
     sto_2_read_error_at_opening "read-error";
     /// Proves STO-2: a read that ends early costs an open and nothing else.
     sto_2_short_read_at_opening "short-read";
+    /// Proves STO-2, STO-4: a read that fails in a store at work costs nothing: it is read again from the opened file.
+    sto_2_read_error_at_work "read-after-failure";
     /// Proves STO-2: a panic of the storage engine loses nothing.
     sto_2_engine_panic_then_a_crash "engine-panic";
     /// Proves STO-4: what a lying sync took is told, or seen against a checkpoint.

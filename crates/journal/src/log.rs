@@ -1,10 +1,12 @@
 //! The log: numbered segments, one growing; the only thing that must be durable at a reply.
 //!
 //! Invariant: sequences are gap-free over the segments; after a storage error the log is reopened and looked at, and
-//! after a failed sync the file is never trusted again: it is copied. Appended to by the ledger, read by everyone.
+//! after a failed sync the file is never trusted again: it is copied. A segment that an error of the disk hit while it
+//! was read is opened again, because redb refuses every later use of it. Appended to by the ledger, read by everyone.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use praxis_journal_format::Frame;
@@ -25,6 +27,7 @@ const CHUNK_FRAMES: usize = 1024;
 pub(crate) struct Log {
     disk: Arc<dyn Disk>,
     segment_bytes: u64,
+    write: bool,
     state: RwLock<State>,
 }
 
@@ -32,10 +35,13 @@ pub(crate) struct Log {
 struct State {
     /// Full segments with the sequence of their first event, oldest first.
     sealed: Vec<(u64, Segment)>,
-    /// The growing segment; none only after a storage error that nothing could mend.
+    /// The growing segment; none only after a storage error that nothing could mend yet.
     hot: Option<Segment>,
     /// The first sequence that is or will be in the hot segment.
     hot_first: u64,
+    /// The last commit failed and was not looked at yet: until then only [`Log::reopen`] may open the segment again,
+    /// which knows whether its file is to be trusted. Set under the lock that commits share.
+    unsettled: AtomicBool,
     closed: bool,
 }
 
@@ -75,12 +81,8 @@ impl Log {
         Ok(Self::with(
             disk,
             segment_bytes,
-            State {
-                sealed: Vec::new(),
-                hot: Some(hot),
-                hot_first: 1,
-                closed: false,
-            },
+            true,
+            State::new(Vec::new(), hot, 1),
         ))
     }
 
@@ -113,66 +115,102 @@ impl Log {
         Ok(Self::with(
             disk,
             segment_bytes,
-            State {
-                sealed,
-                hot: Some(hot),
-                hot_first: next,
-                closed: false,
-            },
+            write,
+            State::new(sealed, hot, next),
         ))
     }
 
-    fn with(disk: Arc<dyn Disk>, segment_bytes: u64, state: State) -> Self {
+    fn with(disk: Arc<dyn Disk>, segment_bytes: u64, write: bool, state: State) -> Self {
         Self {
             disk,
             segment_bytes,
+            write,
             state: RwLock::new(state),
         }
     }
 
     /// The last event's place.
     pub fn last(&self) -> Result<LogCursor, StoreError> {
-        let state = self.state();
-        let mut segments = state
-            .hot
-            .iter()
-            .chain(state.sealed.iter().rev().map(|(_, segment)| segment));
-        let found = segments.find_map(|segment| last(segment).transpose());
-        found.unwrap_or(Ok(LogCursor::START))
+        self.reading(|state| {
+            let mut segments = state
+                .hot
+                .iter()
+                .chain(state.sealed.iter().rev().map(|(_, segment)| segment));
+            let found = segments.find_map(|segment| last(segment).transpose());
+            found.unwrap_or(Ok(LogCursor::START))
+        })
     }
 
     /// The frame at a sequence.
     pub fn frame(&self, sequence: u64) -> Result<Option<Vec<u8>>, StoreError> {
-        let state = self.state();
-        let Some(segment) = state.segment_of(sequence)? else {
-            return Ok(None);
-        };
-        segment.read(|transaction| {
-            let table = transaction.open_table(LOG)?;
-            Ok(table.get(sequence)?.map(|row| row.value().to_vec()))
+        self.reading(|state| {
+            let Some(segment) = state.segment_of(sequence)? else {
+                return Ok(None);
+            };
+            segment.read(|transaction| {
+                let table = transaction.open_table(LOG)?;
+                Ok(table.get(sequence)?.map(|row| row.value().to_vec()))
+            })
         })
     }
 
     /// Some frames from a sequence on, in order; empty at the end of the log.
     pub fn chunk(&self, from: u64) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
-        let state = self.state();
-        let Some(segment) = state.segment_of(from)? else {
-            return Ok(Vec::new());
-        };
-        segment.read(|transaction| {
-            let table = transaction.open_table(LOG)?;
-            let mut frames = Vec::new();
-            let mut size = 0;
-            for row in table.range(from..)? {
-                let (key, value) = row?;
-                size += value.value().len();
-                frames.push((key.value(), value.value().to_vec()));
-                if size >= CHUNK_BYTES || frames.len() >= CHUNK_FRAMES {
-                    break;
+        self.reading(|state| {
+            let Some(segment) = state.segment_of(from)? else {
+                return Ok(Vec::new());
+            };
+            segment.read(|transaction| {
+                let table = transaction.open_table(LOG)?;
+                let mut frames = Vec::new();
+                let mut size = 0;
+                for row in table.range(from..)? {
+                    let (key, value) = row?;
+                    size += value.value().len();
+                    frames.push((key.value(), value.value().to_vec()));
+                    if size >= CHUNK_BYTES || frames.len() >= CHUNK_FRAMES {
+                        break;
+                    }
                 }
-            }
-            Ok(frames)
+                Ok(frames)
+            })
         })
+    }
+
+    /// Reads, and once more if that failed and the segments that the disk failed under could be opened again.
+    fn reading<T>(&self, work: impl Fn(&State) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let read = work(&self.state());
+        read.or_else(|error| match self.renewed() {
+            true => {
+                tracing::warn!(%error, "a read of the log failed; reading again");
+                work(&self.state())
+            }
+            false => Err(error),
+        })
+    }
+
+    /// Opens again each segment that the disk failed under since it was opened; false if reading again is of no use.
+    fn renewed(&self) -> bool {
+        let mut state = self.state_mut();
+        if state.closed || state.unsettled.load(Ordering::Relaxed) {
+            return false;
+        }
+        let failed = |segment: &Segment| segment.watched.fault().is_some();
+        for (_, segment) in state.sealed.iter_mut().filter(|(_, it)| failed(it)) {
+            match Segment::open_read(&*self.disk, segment.number, self.write) {
+                Ok(opened) => *segment = opened,
+                Err(_) => return false,
+            }
+        }
+        if state.hot.as_ref().is_none_or(failed) {
+            let number = state.hot_number();
+            drop(state.hot.take());
+            state.hot = match self.write {
+                true => Segment::open(&*self.disk, number).ok(),
+                false => Segment::open_read(&*self.disk, number, false).ok(),
+            };
+        }
+        state.hot.is_some()
     }
 
     /// Commits frames at the right edge, durably.
@@ -188,6 +226,8 @@ impl Log {
         let doing = format!("append to {}", name(hot.number));
         let committed = catch_unwind(AssertUnwindSafe(|| commit(hot, first, frames)));
         let fault = hot.watched.fault();
+        let stored = matches!(committed, Ok(Ok(())));
+        state.unsettled.store(!stored, Ordering::Relaxed);
         match committed {
             Ok(Ok(())) => Ok(()),
             // Without a word from below (a panic, or redb's own refusal) the file gets the stricter cure.
@@ -215,10 +255,7 @@ impl Log {
     /// then seen in the log is durable. On an error the log is left readable from memory if it can be.
     pub fn reopen(&self, copy: bool) -> Result<(), StoreError> {
         let mut state = self.state_mut();
-        let number = state
-            .hot
-            .as_ref()
-            .map_or(1 + state.sealed.len() as u64, |hot| hot.number);
+        let number = state.hot_number();
         drop(state.hot.take());
         let copy = copy && !plant::is(Plant::ReopenInPlace);
         let in_place = match copy {
@@ -231,6 +268,7 @@ impl Log {
             Some(hot) => Ok(hot),
             None => replace(&*self.disk, number).and_then(|()| Segment::open(&*self.disk, number)),
         };
+        state.unsettled.store(opened.is_err(), Ordering::Relaxed);
         match opened {
             Ok(hot) => {
                 state.hot = Some(hot);
@@ -246,21 +284,20 @@ impl Log {
     /// Seals the hot segment and begins a new one, if it has grown to the bound. If the new one cannot be made (a full
     /// disk), the old one stays in use and the answer is false; an error means that the old one can no longer be read.
     pub fn roll_over(&self) -> Result<bool, StoreError> {
-        let (number, rows) = {
-            let state = self.state();
+        let full = self.reading(|state| {
             let Some(hot) = &state.hot else {
-                return Ok(false);
+                return Ok(None);
             };
             let size = hot
                 .watched
                 .len()
                 .map_err(|cause| StoreError::io(&name(hot.number), &cause))?;
-            if size < self.segment_bytes {
-                return Ok(false);
+            match size < self.segment_bytes {
+                true => Ok(None),
+                false => Ok(ends(hot)?.map(|ends| (hot.number, ends))),
             }
-            (hot.number, ends(hot)?)
-        };
-        let Some((first, last)) = rows else {
+        })?;
+        let Some((number, (first, last))) = full else {
             return Ok(false);
         };
         let fresh = match Segment::create(&*self.disk, number + 1) {
@@ -318,6 +355,22 @@ impl Log {
 }
 
 impl State {
+    fn new(sealed: Vec<(u64, Segment)>, hot: Segment, hot_first: u64) -> Self {
+        Self {
+            sealed,
+            hot: Some(hot),
+            hot_first,
+            unsettled: AtomicBool::new(false),
+            closed: false,
+        }
+    }
+
+    /// The number of the growing segment, whether it could be opened or not.
+    fn hot_number(&self) -> u64 {
+        let next = 1 + self.sealed.len() as u64;
+        self.hot.as_ref().map_or(next, |hot| hot.number)
+    }
+
     fn segment_of(&self, sequence: u64) -> Result<Option<&Segment>, StoreError> {
         if self.closed {
             return Err(StoreError::Closed);

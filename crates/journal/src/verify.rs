@@ -31,6 +31,8 @@ mod deep;
 
 pub use deep::DeepReport;
 
+const NOT_THERE: &str = "the events are not in the log";
+
 /// What a verification found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyReport {
@@ -127,7 +129,7 @@ pub(crate) fn run(
             Ok(_) => break,
             Err(StoreError::Closed) => return Err(StoreError::Closed),
             Err(error) => {
-                walk.missing(next, end, &error.to_string());
+                walk.missing(next, end, error.code(), &error.to_string());
                 return Ok(walk.told());
             }
         };
@@ -137,7 +139,7 @@ pub(crate) fn run(
             .take_while(|(sequence, _)| *sequence <= end)
         {
             if sequence > next {
-                walk.missing(next, sequence - 1, "the events are not in the log");
+                walk.missing(next, sequence - 1, Code::TailLost, NOT_THERE);
             }
             walk.event(sequence, &bytes);
             next = sequence + 1;
@@ -149,7 +151,7 @@ pub(crate) fn run(
         progress(next - 1, end);
     }
     if next <= end {
-        walk.missing(next, end, "the events are not in the log");
+        walk.missing(next, end, Code::TailLost, NOT_THERE);
     }
     Ok(walk.finish(view))
 }
@@ -394,10 +396,11 @@ impl Walk<'_> {
             .for_each(|what| self.report.whole(Code::StoreCorrupt, what));
     }
 
-    fn missing(&mut self, from: u64, to: u64, what: &str) {
+    /// Events that are not there, or that the disk does not give: the code tells them apart.
+    fn missing(&mut self, from: u64, to: u64, code: Code, what: &str) {
         let what = format!("expected events {from} to {to}: {what}");
         self.report.add(Finding {
-            code: Code::TailLost,
+            code,
             sequence: Some(from),
             stream: None,
             revision: None,

@@ -1,6 +1,6 @@
 //! Scenarios in which a read fails while the store opens, and in which the disk lies to a store at work.
 //!
-//! Invariant: a failed read costs an open at most, never an event; after a lie the store says so, or its log is the
+//! Invariant: a failed read costs an open at most, never an event, and an open store reads on; after a lie the store says so, or its log is the
 //! checkpoint's as far as it goes. Called by the table.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use praxis_journal::Ledger;
 use super::damage::{Found, found};
 use super::{Count, Story};
 use crate::crash::{Told, Violation, drive};
-use crate::disk::{CrashDisk, Failure, Loss, LossKind, Strike};
+use crate::disk::{CrashDisk, Failure, Kind, Loss, LossKind, Strike};
 
 /// The most operations of a kind that a strike hits in turn.
 const MOST: u64 = 400;
@@ -40,9 +40,9 @@ fn failing(count: &mut Count, strike: Strike) -> Result<(), Violation> {
         for nth in 0..MOST {
             let disk = whole.settled();
             disk.arm_nth(nth, strike);
-            opened(&disk, &story, &told)
+            let struck = opened(&disk, &story, &told)
                 .map_err(|Violation(why)| Violation(format!("{strike:?} {nth}: {why}")))?;
-            if !disk.take_struck() {
+            if !struck {
                 break;
             }
             for kind in LEFT {
@@ -56,21 +56,88 @@ fn failing(count: &mut Count, strike: Strike) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Opens, verifies and writes the index, whatever fails; a store that opened for writing has everything.
-fn opened(disk: &CrashDisk, story: &Story, told: &Told) -> Result<(), Violation> {
+/// Opens, verifies and writes the index, whatever fails; a store that opened for writing has everything, and reads it
+/// without being opened again. The answer is whether the read that was to fail was reached.
+fn opened(disk: &CrashDisk, story: &Story, told: &Told) -> Result<bool, Violation> {
     let Ok(mut ledger) = Ledger::open(Arc::new(disk.clone()), &story.options) else {
-        return Ok(());
+        return Ok(disk.take_struck());
     };
     let (found, kept) = (ledger.view().sequence(), told.acknowledged.len() as u64);
-    if ledger.read_only().is_none() && found != kept {
+    if ledger.read_only().is_some() {
+        return Ok(disk.take_struck());
+    }
+    if found != kept {
         return Err(Violation(format!(
             "opened with {found} of {kept} events after a read that failed"
         )));
     }
-    // Whatever the strike does to them, the disk is judged afterwards.
+    reads_on(disk, &mut ledger, kept)
+}
+
+/// Each write fails, so that the log or the index is opened again and nothing of it is in memory; then each read of what
+/// the open store does next fails.
+pub(super) fn after_failure(count: &mut Count) -> Result<(), Violation> {
+    // Large events: each on pages of its own.
+    let story = Story::six_filled(true, 9_000)?;
+    let mut met = 0;
+    for at in failing_writes(&story) {
+        for strike in [Strike::ReadError, Strike::ShortRead] {
+            for nth in 0..MOST {
+                let disk = CrashDisk::new();
+                disk.fail_at(at as u64, Failure::Device);
+                let (told, ledger) = drive(&disk, &story.options, &story.batches, story.between());
+                let Some(mut ledger) = ledger.filter(|ledger| ledger.read_only().is_none()) else {
+                    let what = format!("the store does not go on after write {at} failed");
+                    return Err(Violation(what));
+                };
+                disk.arm_nth(nth, strike);
+                let what = format!("write {at}, {strike:?} {nth}");
+                let struck = reads_on(&disk, &mut ledger, told.acknowledged.len() as u64)
+                    .map_err(|Violation(why)| Violation(format!("{what}: {why}")))?;
+                if !struck {
+                    break;
+                }
+                met += 1;
+                drop(ledger);
+                let found = disk.after_loss(&all());
+                count.state(&found, &story, &told, format_args!("{what}"))?;
+            }
+        }
+    }
+    match met {
+        0 => Err(Violation("no read was met".to_owned())),
+        _ => Ok(()),
+    }
+}
+
+fn failing_writes(story: &Story) -> impl Iterator<Item = usize> {
+    let kinds = story.kinds();
+    (story.created()..kinds.len()).filter(move |at| kinds[*at] == Kind::Write)
+}
+
+/// Verifies and writes the index, which may meet the strike and say so; then everything reads again, without the store
+/// being opened anew. The answer is whether the strike was met.
+fn reads_on(disk: &CrashDisk, ledger: &mut Ledger, kept: u64) -> Result<bool, Violation> {
     drop(ledger.verify(&mut |_, _| ()));
     drop(ledger.flush_index());
-    Ok(())
+    let struck = disk.take_struck();
+    for sequence in 1..=kept {
+        if !matches!(ledger.read(sequence), Ok(Some(_))) {
+            let what = format!("event {sequence} is not read after a read that failed");
+            return Err(Violation(what));
+        }
+    }
+    if struck {
+        drop(ledger.flush_index());
+        let report = ledger.verify(&mut |_, _| ());
+        let report = report.map_err(|error| Violation(format!("verification: {error}")))?;
+        if let Some(finding) = report.findings.first() {
+            let (code, what) = (finding.code, &finding.what);
+            let what = format!("verification after a read that failed: {code:?} {what}");
+            return Err(Violation(what));
+        }
+    }
+    Ok(struck)
 }
 
 fn all() -> Loss {

@@ -9,7 +9,7 @@ use super::{
 use crate::fault::Fault;
 
 /// All scenarios.
-pub const ALL: [Scenario; 38] = [
+pub const ALL: [Scenario; 39] = [
     Scenario {
         name: "every-subset",
         what: "Six appends, the power goes at every sync: all subsets of the log's unsynced writes.",
@@ -253,6 +253,12 @@ pub const ALL: [Scenario; 38] = [
         what: "Each read of an open, a verification and an index write ends early once, up to 400.",
         faults: &[Fault::ShortRead],
         work: reads::short,
+    },
+    Scenario {
+        name: "read-after-failure",
+        what: "Each write of six appends and their index writes fails and the store goes on; each read of a verification then fails once or ends early, up to 400.",
+        faults: &[Fault::WriteError, Fault::ReadError, Fault::ShortRead],
+        work: reads::after_failure,
     },
     Scenario {
         name: "engine-panic",
