@@ -220,6 +220,7 @@ impl Oracle {
     /// The damage was detected.
     pub fn detected(&mut self) {
         self.is_detected = true;
+        self.mark("damage-told");
     }
 
     /// The healed end.

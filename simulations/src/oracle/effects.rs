@@ -84,7 +84,15 @@ impl Effects {
                     lost |= text(it, "to")? == "UNKNOWN";
                     self.moved(event, it, &mut posted, around, rooms)?;
                 }
-                "LIFECYCLE_MOVED" => self.end_of_run(event, text(it, "to")?),
+                "LIFECYCLE_MOVED" => {
+                    let to = text(it, "to")?;
+                    self.end_of_run(event, to);
+                    match to {
+                        "COMPLETED" => rooms.marks.insert("completed"),
+                        "CANCELED" => rooms.marks.insert("canceled"),
+                        _ => false,
+                    };
+                }
                 _ => {}
             }
         }

@@ -252,7 +252,6 @@ impl Oracle {
         self.world.lossy = true;
         self.artifacts.lossy = true;
         self.outbox.lossy = true;
-        self.mark("loss-detected");
         self.state = State::default();
         self.log = Log::default();
         for row in log {

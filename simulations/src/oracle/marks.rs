@@ -3,12 +3,15 @@
 //! Invariant: a name is never given to another state. Set all over the oracle, read by reports.
 
 /// All of them, sorted.
-pub const MARKS: [&str; 27] = [
+pub const MARKS: [&str; 29] = [
     "answer-lost",
     "budget-refused",
+    "canceled",
     "claimed-again",
     "collected",
     "commit-failed",
+    "completed",
+    "damage-told",
     "delivered-again",
     "deposed-owner-refused",
     "duplicate-after-reopening",
@@ -21,7 +24,6 @@ pub const MARKS: [&str; 27] = [
     "late-settlement",
     "look-up-found",
     "look-up-found-nothing",
-    "loss-detected",
     "lost-read-settled",
     "overrun",
     "received",

@@ -15,7 +15,7 @@ impl Draw {
     /// The steps of one story.
     pub(super) fn story(&mut self) -> Vec<Step> {
         let run = self.rng.small(RUNS);
-        match self.rng.below(11) {
+        match self.rng.below(12) {
             0 => self.deposed(run),
             1 => self.expired(run),
             2 => self.held(run),
@@ -26,6 +26,7 @@ impl Draw {
             7 => self.failed_commit(),
             8 => self.rotten(run),
             9 => self.unknown(run),
+            10 => self.late(run),
             _ => vec![Step::Together {
                 acts: (0..RUNS).map(|run| self.does(run, 0)).collect(),
             }],
@@ -89,6 +90,26 @@ impl Draw {
                 by: -BEYOND_A_LEASE_MS,
             },
             self.tries(run, Attempted::ExpiredClaim),
+        ]
+    }
+
+    /// What is decided within the time of a claim arrives when that is over.
+    fn late(&mut self, run: u8) -> Vec<Step> {
+        if !self.may(Fault::MessageLate) || !self.may(Fault::ClockForward) {
+            return Vec::new();
+        }
+        let receives = Act {
+            pick: 0,
+            ..self.does(run, 0)
+        };
+        vec![
+            Step::Progress { run, rounds: 1 },
+            Step::Claim { run },
+            Step::HoldBack(receives),
+            Step::Clock {
+                by: BEYOND_A_LEASE_MS,
+            },
+            Step::HandIn { pick: 0 },
         ]
     }
 

@@ -5,7 +5,19 @@
 
 use super::*;
 use crate::disk::Strike;
-use praxis_journal::Ledger;
+use aiws::error::Code;
+use praxis_journal::{Ledger, StoreError};
+
+/// What is left after a lie of the disk.
+#[derive(Debug)]
+enum Left {
+    /// Events, and nothing says that something is wrong.
+    Quiet(Vec<Digest>),
+    /// The store says that something is wrong.
+    Told,
+    /// The store fails, and what it says is not that it is damaged.
+    Beside(String),
+}
 
 impl Sim {
     /// Damages the disk and opens what is left.
@@ -30,22 +42,28 @@ impl Sim {
         self.trace.note(format_args!("after the damage: {log:?}"));
         match log {
             // The outside checkpoint: everything that was acknowledged is there, as it was.
-            Some(log) => self.outside(&log, fault),
-            None => {
+            Left::Quiet(log) => self.outside(&log, fault),
+            Left::Told => {
                 self.oracle.detected();
                 Ok(())
             }
+            Left::Beside(what) => Err(Broken::new(
+                Invariant::Opens,
+                format!("after {fault} the store says {what}, which tells nobody of damage"),
+            )),
         }
     }
 
-    fn at_rest_damage(&mut self, fault: Fault, seed: u64) -> Option<Vec<Digest>> {
+    fn at_rest_damage(&mut self, fault: Fault, seed: u64) -> Left {
         let disk = self.disk.settled();
         let names: Vec<String> = disk
             .names()
             .into_iter()
             .filter(|name| name.ends_with(".redb"))
             .collect();
-        let name = names.get(usize::try_from(seed).unwrap_or(0) % names.len().max(1))?;
+        let Some(name) = names.get(usize::try_from(seed).unwrap_or(0) % names.len().max(1)) else {
+            return Left::Beside("that there is nothing to damage".to_owned());
+        };
         match fault {
             Fault::BitFlip => disk.flip(name, seed),
             _ => disk.rollback(name, seed),
@@ -55,7 +73,7 @@ impl Sim {
     }
 
     /// Some more commits on a disk that lies, then a loss of power.
-    fn lies(&mut self, mut process: Process, fault: Fault, seed: u32) -> Option<Vec<Digest>> {
+    fn lies(&mut self, mut process: Process, fault: Fault, seed: u32) -> Left {
         let strike = match fault {
             Fault::LyingSync => Strike::LyingSync,
             Fault::MisdirectedWrite => Strike::MisdirectedWrite,
@@ -79,24 +97,49 @@ impl Sim {
         let detected = process.ledger.read_only().is_some();
         drop(process);
         if detected {
-            return None;
+            return Left::Told;
         }
         self.disk = self.disk.after_loss(&power::loss(&power::DROP));
         self.open_damaged()
     }
 
-    /// The events that are there, if nothing says that something is wrong.
-    fn open_damaged(&self) -> Option<Vec<Digest>> {
-        let ledger = Ledger::open(Arc::new(self.disk.clone()), &self.store).ok()?;
-        if ledger.read_only().is_some() {
-            return None;
+    /// Opens, verifies and reads what is left.
+    fn open_damaged(&self) -> Left {
+        let read = |ledger: Ledger| -> Result<Vec<Digest>, StoreError> {
+            if let Some(why) = ledger.read_only() {
+                return Err(why.clone());
+            }
+            let report = ledger.verify(&mut |_, _| ())?;
+            if let Some(finding) = report.findings.first() {
+                let (place, what) = ("verify".to_owned(), finding.what.clone());
+                return Err(StoreError::Corrupt { place, what });
+            }
+            let log: Result<Vec<Sealed>, StoreError> = (1..=ledger.view().sequence())
+                .map(|sequence| {
+                    let lost = || StoreError::Corrupt {
+                        place: format!("sequence {sequence}"),
+                        what: "it is not there".to_owned(),
+                    };
+                    ledger.read(sequence)?.ok_or_else(lost)
+                })
+                .collect();
+            Ok(log?.iter().map(|sealed| sealed.hash).collect())
+        };
+        let opened = Ledger::open(Arc::new(self.disk.clone()), &self.store);
+        match opened.and_then(read) {
+            Ok(log) => Left::Quiet(log),
+            Err(error) => match error.code() {
+                // What a person understands as: something is wrong with what is there.
+                Code::StoreCorrupt
+                | Code::ChainBroken
+                | Code::TailLost
+                | Code::StoreTooNew
+                | Code::StoreReadOnly => Left::Told,
+                // An operation that failed on the way is no damage: it was that one operation.
+                _ if self.disk.take_struck() => self.open_damaged(),
+                _ => Left::Beside(error.to_string()),
+            },
         }
-        let report = ledger.verify(&mut |_, _| ()).ok()?;
-        if !report.findings.is_empty() {
-            return None;
-        }
-        let log = self.read_log(&ledger).ok()?;
-        Some(log.iter().map(|sealed: &Sealed| sealed.hash).collect())
     }
 
     /// Whoever kept the head sees what a rollback or a lying sync took away, and nobody else can; changed events are
