@@ -199,10 +199,18 @@ pub fn scenarios(exhaustive: usize, threads: usize) -> Vec<Enumerated> {
 }
 
 /// Planted defects, on all threads; each is looked for on so many seeds at most.
-pub fn plants(planted: &[Planted], base: u64, seeds: u64, threads: usize) -> Vec<Caught> {
+pub fn plants(
+    planted: &[Planted],
+    base: u64,
+    seeds: u64,
+    threads: usize,
+    done: &(dyn Fn(&Caught) + Sync),
+) -> Vec<Caught> {
     each(threads, |at| {
         let planted = planted.get(usize::try_from(at).ok()?)?;
-        Some(quietly(|| meta::catch(planted, base, seeds, STEPS)))
+        let caught = quietly(|| meta::catch(planted, base, seeds, STEPS));
+        done(&caught);
+        Some(caught)
     })
 }
 

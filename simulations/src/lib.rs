@@ -23,4 +23,5 @@ pub mod rng;
 pub mod scenario;
 pub mod script;
 pub mod sim;
+mod words;
 pub mod world;

@@ -22,6 +22,7 @@ use crate::fault::Fault;
 use crate::invariant::{Broken, Invariant};
 use crate::oracle::Oracle;
 use crate::plan::{Kill, Outage, Plan, Step};
+use crate::words;
 use crate::world::World;
 
 mod acts;
@@ -254,7 +255,8 @@ impl Sim {
         let mut process = self.live(begun, Flow::Goes)?;
         for (number, step) in steps {
             *at = number;
-            self.trace.note(format_args!("step {number}: {step:?}"));
+            self.trace
+                .note(format_args!("step {number}: {}", words::plain(step)));
             self.clock.tick(7);
             let flow = self.step(&mut process, step)?;
             if flow == Flow::Ends {
@@ -367,7 +369,8 @@ impl Sim {
     /// A command was refused before it was handed in.
     fn refused(&mut self, error: &Error) {
         let code = error.code().name().to_owned();
-        self.trace.note(format_args!("refused: {code}"));
+        self.trace
+            .note(format_args!("  refused before the commit, {code}"));
         self.last_refusal = Some(code.clone());
         *self.refusals.entry(code).or_default() += 1;
     }

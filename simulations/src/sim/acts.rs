@@ -25,6 +25,7 @@ use crate::cast;
 use crate::invariant::Broken;
 use crate::oracle::Lookup;
 use crate::plan::Act;
+use crate::words;
 use crate::world::{Response, Status};
 
 /// Artifacts are kept as long as anybody could want them.
@@ -148,8 +149,11 @@ impl Sim {
         let Some(choice) = choice else {
             return Ok(None);
         };
-        self.trace
-            .note(format_args!("run {} owner {owner} {choice:?}", act.run));
+        self.trace.note(format_args!(
+            "run {}, owner {owner}: {}",
+            act.run,
+            words::plain(&choice)
+        ));
         self.prepare_choice(process, act, owner, &choice)
     }
 
@@ -346,8 +350,11 @@ impl Sim {
         attempt_id: &AttemptId,
     ) -> Wanted {
         let found = self.world.look_up(attempt_id.as_str());
-        self.trace
-            .note(format_args!("looked up {attempt_id}: {found:?}"));
+        self.trace.note(format_args!(
+            "  looked up {}: {}",
+            words::plain(attempt_id),
+            words::plain(&found)
+        ));
         let said = match found {
             Status::Applied { cost } => Response::Applied { cost },
             Status::Absent if plant::is(Plant::LookupTrustsAbsence) => Response::NotApplied,

@@ -17,6 +17,7 @@ use crate::cast;
 use crate::fault::Fault;
 use crate::invariant::{Broken, Invariant};
 use crate::oracle::{Answer, Handed, Request, Row, WorldEntry};
+use crate::words;
 use crate::world::{Call, Fate, Response};
 
 impl Sim {
@@ -122,7 +123,7 @@ impl Sim {
     fn told(&mut self, answers: &[AppendResult]) -> Result<(), Broken> {
         let answers: Vec<Answer> = answers.iter().map(answer).collect();
         for answer in &answers {
-            self.trace.note(format_args!("answered {answer:?}"));
+            self.trace.note(format_args!("  {}", words::answer(answer)));
             if let Answer::Refused { code } = answer {
                 *self.refusals.entry(code.clone()).or_default() += 1;
             }
@@ -180,8 +181,9 @@ impl Sim {
         self.oracle.called(caller, &call.attempt)?;
         let responses = self.ask_world(call, fate);
         self.trace.note(format_args!(
-            "called {} {fate:?}: {responses:?}",
-            call.attempt
+            "  the provider is called for {}, {fate:?}: {}",
+            words::plain(&call.attempt),
+            words::plain(&responses)
         ));
         if dies {
             return Ok(Flow::Dies);

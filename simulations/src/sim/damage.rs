@@ -39,7 +39,8 @@ impl Sim {
         if matches!(fault, Fault::BitFlip | Fault::Rollback) {
             self.struck.insert(fault);
         }
-        self.trace.note(format_args!("after the damage: {log:?}"));
+        self.trace
+            .note(format_args!("after the damage: {}", words::plain(&log)));
         match log {
             // The outside checkpoint: everything that was acknowledged is there, as it was.
             Left::Quiet(log) => self.outside(&log, fault),

@@ -6,6 +6,7 @@ use super::*;
 use crate::disk::Strike;
 use crate::oracle::Response as Told;
 use crate::plan::{Act, Flush};
+use crate::words;
 use crate::world::Response;
 use praxis_plant::{self as plant, Plant};
 
@@ -238,8 +239,10 @@ impl Sim {
         if age > 0 {
             self.struck.insert(Fault::DeposedSettles);
         }
-        self.trace
-            .note(format_args!("owner {number} hears {heard:?}"));
+        self.trace.note(format_args!(
+            "owner {number} hears {}",
+            words::plain(&heard)
+        ));
         self.oracle
             .response(heard.attempt.as_str(), heard.response.into());
         let wanted = self.reported(

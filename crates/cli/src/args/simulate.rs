@@ -46,7 +46,7 @@ pub struct Simulate {
     /// Carry out the simulation of a packet once more, and tell its story
     #[arg(long, value_name = "PACKET", conflicts_with_all = ["seeds", "base", "time", "steps", "beside", "faults", "report", "floors", "plant"])]
     pub replay: Option<PathBuf>,
-    /// Only look for planted defects, by name; 'all' for all. Where plants are compiled in
+    /// Only look for planted defects, by name; 'all' for all, or 'list' to print them with the promise that each breaks. Where plants are compiled in
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with_all = ["time", "steps", "beside", "faults", "report", "floors"])]
     pub plant: Vec<String>,
     /// Also run the scenarios, the planted defects and the controls, and sum up

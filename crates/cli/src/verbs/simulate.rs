@@ -42,6 +42,9 @@ pub fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     if args.faults.iter().any(|name| name == "list") {
         return list(json);
     }
+    if args.plant.iter().any(|name| name == "list") {
+        return planted(json);
+    }
     if let Some(path) = &args.replay {
         return replay(path, json);
     }
@@ -67,7 +70,7 @@ pub fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let plants = match can_plant {
         true => {
             say("planted defects ...");
-            campaign::plants(&meta::all(), order.base, PLANT_SEEDS, order.threads)
+            campaign::plants(&meta::all(), order.base, PLANT_SEEDS, order.threads, &tell)
         }
         false => Vec::new(),
     };
@@ -93,7 +96,7 @@ fn plants(args: &Args, json: bool) -> Result<Exit, Error> {
         let first = found.next().ok_or_else(|| {
             let names: Vec<&str> = all.iter().map(|it| it.name).collect();
             let what = format!(
-                "expected all or some of {}, found {name:?}",
+                "expected all, list or some of {}, found {name:?}",
                 names.join(", ")
             );
             Error::schema("/plant", what)
@@ -110,7 +113,8 @@ fn plants(args: &Args, json: bool) -> Result<Exit, Error> {
         .collect::<Result<Vec<_>, Error>>()?
         .concat();
     let base = base(&args.base)?;
-    let caught = campaign::plants(&planted, base, args.seeds, Order::default().threads);
+    let threads = Order::default().threads;
+    let caught = campaign::plants(&planted, base, args.seeds, threads, &tell);
     let good = caught.iter().all(Caught::enough);
     if json {
         let plants: Vec<Value> = caught.iter().map(plant).collect();
@@ -182,6 +186,40 @@ fn list(json: bool) -> Result<Exit, Error> {
         for fault in Fault::ALL.iter().filter(|fault| fault.layer() == layer) {
             print(&format!("  {:<26} {}", fault.name(), fault.sentence()))?;
         }
+    }
+    Ok(Exit::Done)
+}
+
+/// Says of a defect that it was looked for; the whole is printed at the end.
+fn tell(it: &Caught) {
+    let how = if it.enough() { "caught" } else { "MISSED" };
+    say(&format!("{}: {how}", it.planted.name));
+}
+
+/// The defects that can be planted, each with the promise that it must break first.
+fn planted(json: bool) -> Result<Exit, Error> {
+    let all = meta::all();
+    if json {
+        let all: Vec<Value> = all
+            .iter()
+            .map(|it| {
+                object! {
+                    "plant": it.name,
+                    "invariant": it.invariant.number().to_string(),
+                    "promise": it.invariant.sentence(),
+                }
+            })
+            .collect();
+        print(&object! { "plants": all }.to_string())?;
+        return Ok(Exit::Done);
+    }
+    for it in &all {
+        let number = it.invariant.number();
+        print(&format!(
+            "{:<28} breaks {number:>2}: {}",
+            it.name,
+            it.invariant.sentence()
+        ))?;
     }
     Ok(Exit::Done)
 }
