@@ -45,9 +45,9 @@ pub mod worker;
 
 pub use adapter::{Adapter, BoxFuture, EffectCall, EffectOutcome, EffectReport, Input, Lookup};
 pub use capability::{Capability, Host};
-pub use engine::{Engine, IntentRequest, Options, RunRef, Shutdown};
+pub use engine::{Engine, IntentRequest, Options, RunRef, SequenceRequest, SequenceStep, Shutdown};
 pub use error::EngineError;
-pub use message::{Claimed, Response};
+pub use message::{Claimed, Response, Sequenced};
 pub use ports::{
     Ask, Authorization, Authorizer, Clock, Draft, Entropy, ManualClock, Ports, SeededEntropy,
     SystemClock, SystemEntropy,

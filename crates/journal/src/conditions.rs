@@ -256,7 +256,8 @@ fn same(view: &View, conditions: &Conditions) -> Result<(), AppendError> {
 /// for gates without launching anything asks for all of them.
 fn gates(view: &View, append: &Append, event: &Event) -> Result<(), AppendError> {
     let launching = |event: &Event| launches(event.kind) != Launch::Nothing;
-    let concerned = launching(event) || !append.sealed.iter().any(|sealed| launching(&sealed.event));
+    let concerned =
+        launching(event) || !append.sealed.iter().any(|sealed| launching(&sealed.event));
     if !concerned || plant::is(Plant::GateUnchecked) {
         return Ok(());
     }

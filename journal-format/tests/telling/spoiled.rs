@@ -351,9 +351,8 @@ fn forged(events: &[Sealed]) -> Vec<u8> {
     let mut heads = std::collections::BTreeMap::new();
     for (sequence, sealed) in (1..).zip(events) {
         let (event, hash) = (std::str::from_utf8(&sealed.bytes).unwrap(), sealed.hash);
-        before += &format!(
-            "{{\"event\":{event},\"hash\":\"{hash}\",\"sequence\":\"{sequence}\"}}\n"
-        );
+        before +=
+            &format!("{{\"event\":{event},\"hash\":\"{hash}\",\"sequence\":\"{sequence}\"}}\n");
         let (stream, revision) = (&sealed.event.stream, sealed.event.revision);
         let head =
             format!("{{\"hash\":\"{hash}\",\"revision\":\"{revision}\",\"stream\":\"{stream}\"}}");
@@ -361,7 +360,8 @@ fn forged(events: &[Sealed]) -> Vec<u8> {
     }
     let (count, digest) = (events.len(), sha256(before.as_bytes()));
     let heads = heads.into_values().collect::<Vec<_>>().join(",");
-    let trailer =
-        format!("{{\"trailer\":{{\"count\":\"{count}\",\"digest\":\"{digest}\",\"heads\":[{heads}]}}}}\n");
+    let trailer = format!(
+        "{{\"trailer\":{{\"count\":\"{count}\",\"digest\":\"{digest}\",\"heads\":[{heads}]}}}}\n"
+    );
     (before + &trailer).into_bytes()
 }
