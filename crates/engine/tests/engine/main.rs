@@ -12,6 +12,8 @@ mod embed;
 mod owners;
 mod process;
 mod replies;
+mod sequence_kills;
+mod sequences;
 mod shim;
 mod stages;
 mod storage;
