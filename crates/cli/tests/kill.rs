@@ -63,7 +63,7 @@ fn a_kill_at_any_event_changes_nothing_but_time() {
         .lines()
         .map(str::to_owned)
         .collect();
-    assert!(points.len() >= 3 * 50, "only {} points", points.len());
+    assert!(points.len() >= 3 * 25, "only {} points", points.len());
 
     let next = AtomicUsize::new(0);
     let report: Mutex<BTreeMap<usize, String>> = Mutex::default();
@@ -95,7 +95,7 @@ fn a_kill_at_any_event_changes_nothing_but_time() {
     assert!(asked > 0, "no kill left an agent run in doubt");
     // Between the durable DISPATCHED and the start of the shim nobody can say anything; everywhere else the shim does.
     for line in report.values().filter(|line| line.contains("a person")) {
-        let dispatched = line.contains(" dispatch") && !line.contains("before-commit");
+        let dispatched = line.contains("dispatch:") && !line.contains("before-commit");
         assert!(dispatched, "{line}");
     }
 }

@@ -12,6 +12,7 @@ mod embed;
 mod owners;
 mod process;
 mod replies;
+mod sequence_forgeries;
 mod sequence_kills;
 mod sequences;
 mod shim;

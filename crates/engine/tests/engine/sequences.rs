@@ -22,10 +22,10 @@ use praxis_model::stream::Subject;
 
 use crate::support::{Open, World, boundary_of, dec, draft_of, id, lin, mission, settled};
 
-const RUN: &str = "run";
+pub const RUN: &str = "run";
 const DRIVEN: &str = "driven";
 
-fn worker(open: &Open) -> Worker {
+pub fn worker(open: &Open) -> Worker {
     open.engine
         .worker(open.agent("agent:w1"), mission(), id(RUN))
 }
@@ -41,13 +41,13 @@ fn admit(node: &str) -> SequenceStep {
     }
 }
 
-fn launch(node: &str) -> Vec<SequenceStep> {
+pub fn launch(node: &str) -> Vec<SequenceStep> {
     let dispatch = Intent::DispatchNode { node_id: id(node) };
     vec![admit(node), dispatch.into()]
 }
 
 /// Claim, acknowledge, admit, dispatch.
-fn receive(state: &RunState, node: &str) -> Vec<SequenceStep> {
+pub fn receive(state: &RunState, node: &str) -> Vec<SequenceStep> {
     let mut deliveries = state.deliveries.values().map(|delivery| &delivery.record);
     let delivery = deliveries
         .find(|record| record.recipient.node_id.as_str() == node)
@@ -66,7 +66,7 @@ fn receive(state: &RunState, node: &str) -> Vec<SequenceStep> {
 }
 
 /// Settle, boundary.
-fn conclude(node: usize) -> Vec<SequenceStep> {
+pub fn conclude(node: usize) -> Vec<SequenceStep> {
     let node = &lin().nodes[node];
     let body = Body::Settle(Settle {
         run_id: id(RUN),
@@ -120,7 +120,7 @@ fn refused(answer: Result<Sequenced, Error>) -> (Code, Option<String>) {
     (error.code(), step.map(str::to_owned))
 }
 
-async fn opened(world: &World) -> Open {
+pub async fn opened(world: &World) -> Open {
     let open = world.open().await;
     open.lin(RUN, RestartPolicy::Auto, false).await;
     open
