@@ -3,7 +3,7 @@
 //! Invariant: a name is never given to another state. Set all over the oracle, read by reports.
 
 /// All of them, sorted.
-pub const MARKS: [&str; 27] = [
+pub const MARKS: [&str; 28] = [
     "answer-lost",
     "budget-refused",
     "claimed-again",
@@ -30,5 +30,6 @@ pub const MARKS: [&str; 27] = [
     "replayed",
     "replayed-conflict",
     "retried",
+    "sequence-stored",
     "unknown-reconciled",
 ];

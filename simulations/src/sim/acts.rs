@@ -150,7 +150,10 @@ impl Sim {
         };
         self.trace
             .note(format_args!("run {} owner {owner} {choice:?}", act.run));
-        self.prepare_choice(process, act, owner, &choice)
+        match self.prepare_choice(process, act, owner, &choice)? {
+            Some(first) if act.paired => self.paired(process, act, owner, first).map(Some),
+            alone => Ok(alone),
+        }
     }
 
     pub(super) fn prepare_choice(
