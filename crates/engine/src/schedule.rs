@@ -169,8 +169,21 @@ impl RunOwner {
         plan::plan(state, &gates, self.core.now_ms().max(state.last_ms))
     }
 
+    /// The first step of the plan that is free. A receipt that may launch work lets the others go first, as the plan
+    /// has receipts before launches.
     fn next_step(&self, state: &RunState) -> Option<Step> {
-        self.plan(state).into_iter().find(|step| {
+        let mut steps = self.free_steps(state);
+        let first = steps.next()?;
+        if !launch::may_launch(state, &first) {
+            return Some(first);
+        }
+        let receives = |step: &Step| matches!(step, Step::Receive { .. });
+        let quiet = steps.find(|step| receives(step) && !launch::may_launch(state, step));
+        quiet.or(Some(first))
+    }
+
+    fn free_steps(&self, state: &RunState) -> impl Iterator<Item = Step> {
+        self.plan(state).into_iter().filter(|step| {
             let in_hand = match step {
                 // As long as this process has the call in flight, nothing is lost (T-18).
                 Step::Lookup { attempt_id } | Step::SettleLostRead { attempt_id } => {

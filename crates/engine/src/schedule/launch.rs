@@ -193,6 +193,16 @@ impl RunOwner {
     }
 }
 
+/// Whether a step is a receipt of a node that does work.
+pub(super) fn may_launch(state: &RunState, step: &Step) -> bool {
+    let Step::Receive { delivery_id } = step else {
+        return false;
+    };
+    recipient(state, delivery_id)
+        .and_then(|node_id| node(state, &node_id).map(|node| node.kind.runs_work()))
+        .unwrap_or(false)
+}
+
 /// How many of the steps before the refused one, counted from 1, stand alone: a claim does not without its
 /// acknowledgement.
 fn whole_before(steps: &[What], refused: usize) -> usize {
