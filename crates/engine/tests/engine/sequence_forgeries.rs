@@ -21,6 +21,7 @@ use crate::sequences::{RUN, conclude, launch, opened, receive, worker};
 use crate::support::{World, dec, id};
 
 type Log = Vec<Vec<Event>>;
+type Forge = fn(&mut Vec<Event>);
 
 /// The appends of a store in which a worker did two nodes of LIN by sequences.
 async fn history() -> Log {
@@ -128,7 +129,7 @@ async fn t_82_a_forged_sequence_is_found_by_deciding_again() {
     let (_, dispatched) = place(&log, CommandType::Dispatch, 1);
     let (ended, settled) = place(&log, CommandType::Settle, 1);
     assert_eq!((admitted, dispatched, settled), (2, 3, 0));
-    let forgeries: [(&str, CommandType, fn(&mut Vec<Event>), usize); 5] = [
+    let forgeries: [(&str, CommandType, Forge, usize); 5] = [
         (
             "no admission",
             CommandType::Dispatch,
@@ -147,7 +148,12 @@ async fn t_82_a_forged_sequence_is_found_by_deciding_again() {
             |parts| parts.swap(2, 3),
             receipt,
         ),
-        ("a cheaper settlement", CommandType::Settle, cheaper, ended),
+        (
+            "a cheaper settlement",
+            CommandType::Settle,
+            |parts| cheaper(parts),
+            ended,
+        ),
         (
             "a boundary of its own",
             CommandType::CommitBoundary,
@@ -170,7 +176,7 @@ async fn t_82_a_forged_sequence_is_found_by_deciding_again() {
 }
 
 /// The account is told of less than the command says.
-fn cheaper(parts: &mut Vec<Event>) {
+fn cheaper(parts: &mut [Event]) {
     let settle = &mut parts[0];
     assert!(matches!(settle.command, Body::Settle(_)));
     for posting in &mut settle.outcome.accounts {

@@ -130,12 +130,6 @@ async fn t_82_a_node_in_two_appends_and_its_replays() {
     let world = World::new(EffectClass::External);
     let open = opened(&world).await;
     let (w1, mut asked) = (worker(&open), Vec::new());
-    let run = |steps: Vec<SequenceStep>| {
-        let request = id(&format!("q-{}", asked.len()));
-        asked.push((request, steps));
-        asked.last().cloned().expect("asked")
-    };
-    let mut run = run;
     let mut firsts = Vec::new();
     for step in 0..4 {
         let state = open.state(RUN).await;
@@ -145,8 +139,10 @@ async fn t_82_a_node_in_two_appends_and_its_replays() {
             2 => receive(&state, "b"),
             _ => conclude(1),
         };
-        let (request, steps) = run(steps);
-        let first = w1.sequence(&request, steps).await.expect("accepted");
+        let request = id(&format!("q-{step}"));
+        asked.push((request, steps));
+        let (request, steps) = &asked[step];
+        let first = w1.sequence(request, steps.clone()).await.expect("accepted");
         assert!(first.refused.is_none());
         firsts.push(first);
     }
@@ -182,7 +178,6 @@ async fn t_82_a_node_in_two_appends_and_its_replays() {
     assert_eq!(quoted, [(dec(3), dec(0)), (dec(6), dec(0))]);
     assert_eq!((account.spent, account.reserved), (dec(6), dec(0)));
     sound(&open);
-    drop(run);
     let mut open = open;
     for restarted in [false, true] {
         if restarted {
