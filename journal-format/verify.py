@@ -209,6 +209,7 @@ def stream_of(mission, run):
 class Chains:
     def __init__(self):
         self.heads = {}  # stream -> (revision, hash); revision 0 when open without events
+        self.open = None  # what the next event has to be, while an append has parts to come
 
     def accept(self, event, hash_):
         stream, revision = digest(event["stream"], "stream"), decimal(event["revision"], "revision")
@@ -227,11 +228,16 @@ class Chains:
         opens = event["outcome"]["opens"]
         if not isinstance(opens, list):
             raise Fault("SHAPE", "expected outcome.opens to be a list")
+        k, of = (decimal(event["part"][name], "part") for name in ("k", "of"))
+        request = (mission, event["actorId"], event["requestId"], event["requestDigest"], of)
+        if (k, request) != (self.open or (1, request)):
+            raise Fault("PART", f"expected part {(self.open or (1,))[0]} of one request, found part {k} of {of}")
         for opened in opens:
             if digest(opened, "an opened stream") == stream or opened in self.heads:
                 raise Fault("OPENED_TWICE", f"stream {opened} is already there")
             self.heads[opened] = (0, hash_)
         self.heads[stream] = (revision, hash_)
+        self.open = (k + 1, request) if k < of else None
 
     def lines(self):
         ended = sorted((stream, head) for stream, head in self.heads.items() if head[0] > 0)
@@ -302,6 +308,8 @@ class Export:
         members(trailer, ["count", "digest", "heads"], "a trailer")
         if decimal(trailer["count"], "count") != self.count:
             raise Fault("COUNT", f"expected a count of {self.count}, found {trailer['count']}")
+        if self.chains.open is not None:
+            raise Fault("PART", f"expected part {self.chains.open[0]} of the last request, found the end")
         if trailer["heads"] != self.chains.lines():
             raise Fault("HEADS", "the heads are not the last events of the streams")
         found = self.digest.hexdigest()

@@ -8,8 +8,8 @@ use std::fmt;
 
 use aiws::decimal::U64;
 use aiws::digest::Digest;
-use aiws::id::StreamId;
-use praxis_model::event::Head;
+use aiws::id::{ActorId, MissionId, RequestId, StreamId};
+use praxis_model::event::{Event, Head, Part};
 use praxis_model::stream::Subject;
 
 use crate::limits::MAX_STREAMS;
@@ -20,6 +20,23 @@ use crate::seal::Sealed;
 pub struct Chain {
     heads: BTreeMap<StreamId, Head>,
     sequence: u64,
+    /// The append that the last event left open; none after its last part and where that is not known.
+    open: Option<OpenAppend>,
+    /// The event before could not be read, so whether an append is open is not known.
+    blind: bool,
+}
+
+/// An append of which parts are still to come (T-82).
+#[derive(Clone, Debug)]
+struct OpenAppend {
+    /// The part that was last.
+    part: Part,
+    stream: StreamId,
+    revision: u64,
+    mission_id: MissionId,
+    actor_id: ActorId,
+    request_id: Option<RequestId>,
+    request_digest: Digest,
 }
 
 /// An event that does not fit to the events before it: where, and what was expected.
@@ -63,6 +80,11 @@ pub enum ChainFault {
     OpenedTwice {
         /// The stream.
         stream: StreamId,
+    },
+    /// The event is not the part of an append that has to stand here (T-82).
+    Part {
+        /// The part that has to, as k and N; none where an append begins.
+        expected: Option<(u64, u64)>,
     },
     /// There are more streams than a reader keeps.
     TooMany,
@@ -120,11 +142,33 @@ impl Chain {
         self.heads
             .insert(sealed.event.stream.clone(), sealed.head());
         self.sequence = sequence;
+        self.open = OpenAppend::after(&sealed.event);
+        self.blind = false;
     }
 
     /// Goes past a sequence whose event cannot be read, after that was reported.
     pub fn skip(&mut self, sequence: u64) {
         self.sequence = sequence;
+        self.open = None;
+        self.blind = true;
+    }
+
+    /// Takes the end of the log.
+    ///
+    /// # Errors
+    /// The last event is not the last part of its append: what became durable together with it is not there.
+    pub fn ended(&self) -> Result<(), Box<ChainError>> {
+        let Some(open) = &self.open else {
+            return Ok(());
+        };
+        Err(Box::new(ChainError {
+            sequence: self.sequence + 1,
+            stream: open.stream.clone(),
+            revision: open.revision + 1,
+            fault: ChainFault::Part {
+                expected: Some(open.next()),
+            },
+        }))
     }
 
     fn check(&self, sequence: u64, sealed: &Sealed) -> Result<(), ChainFault> {
@@ -175,7 +219,49 @@ impl Chain {
         if self.heads.len() + event.outcome.opens.len() >= MAX_STREAMS {
             return Err(ChainFault::TooMany);
         }
-        Ok(())
+        self.part(event)
+    }
+}
+
+impl Chain {
+    /// The parts of an append stand one after the other, all of one request.
+    fn part(&self, event: &Event) -> Result<(), ChainFault> {
+        let fits = match &self.open {
+            Some(open) => open.goes_on(event),
+            None => self.blind || event.part.k == U64(1),
+        };
+        if fits {
+            return Ok(());
+        }
+        Err(ChainFault::Part {
+            expected: self.open.as_ref().map(OpenAppend::next),
+        })
+    }
+}
+
+impl OpenAppend {
+    fn after(event: &Event) -> Option<Self> {
+        (event.part.k < event.part.of).then(|| Self {
+            part: event.part,
+            stream: event.stream.clone(),
+            revision: event.revision.0,
+            mission_id: event.subject.mission_id.clone(),
+            actor_id: event.actor_id.clone(),
+            request_id: event.request_id.clone(),
+            request_digest: event.request_digest,
+        })
+    }
+
+    fn next(&self) -> (u64, u64) {
+        (self.part.k.0 + 1, self.part.of.0)
+    }
+
+    fn goes_on(&self, event: &Event) -> bool {
+        (event.part.k.0, event.part.of.0) == self.next()
+            && event.subject.mission_id == self.mission_id
+            && event.actor_id == self.actor_id
+            && event.request_id == self.request_id
+            && event.request_digest == self.request_digest
     }
 }
 
@@ -217,6 +303,15 @@ impl fmt::Display for ChainFault {
             ),
             Self::OpenedTwice { stream } => {
                 write!(out, "expected new streams, but it opens {stream} again")
+            }
+            Self::Part {
+                expected: Some((k, of)),
+            } => write!(
+                out,
+                "expected part {k} of {of} of the request before, found something else"
+            ),
+            Self::Part { expected: None } => {
+                out.write_str("expected part 1 of a request, found a later one")
             }
             Self::TooMany => write!(out, "expected at most {MAX_STREAMS} streams"),
         }

@@ -122,8 +122,9 @@ impl Writer {
     /// Ends the export; its last line is appended to `out`.
     ///
     /// # Errors
-    /// [`FormatError::Event`] never occurs for accepted events.
+    /// [`FormatError::Chain`] inside an append (T-82); [`FormatError::Event`] never occurs for accepted events.
     pub fn finish(self, out: &mut Vec<u8>) -> Result<Trailer, FormatError> {
+        self.chain.ended()?;
         let trailer = Trailer {
             count: U64(self.chain.sequence()),
             digest: self.digest.finish(),
@@ -293,6 +294,7 @@ impl Reader {
                 trailer.count
             )));
         }
+        self.chain.ended()?;
         let expected = heads(&self.chain);
         if let Some(stream) = first_difference(&expected, &trailer.heads) {
             return Err(self.fault(format!(

@@ -88,6 +88,37 @@ fn each_rule_of_a_chain_refuses_its_own_break() {
     assert_eq!(fault, twice(mission.clone()));
 }
 
+/// Proves T-82: the parts of one append stand together: none is missing, of another request, or late; a log that ends
+/// inside an append says which part it lacks. What follows an event that cannot be read may be any part.
+#[test]
+fn t_82_the_parts_of_an_append_stand_together() {
+    let events = golden();
+    let second = ChainFault::Part {
+        expected: Some((2, 2)),
+    };
+    let changes: [fn(&mut Event); 4] = [
+        |event| event.part.k = U64(1),
+        |event| event.part.of = U64(3),
+        |event| event.request_id = None,
+        |event| event.request_digest = Digest::ZERO,
+    ];
+    for change in changes {
+        assert_eq!(refused(2, 3, change), second);
+    }
+    let first = ChainFault::Part { expected: None };
+    assert_eq!(refused(1, 2, |event| event.part.k = U64(2)), first);
+    for (events_taken, faulty) in [(1, false), (2, true), (3, false)] {
+        let ended = walked(&events[..events_taken]).ended();
+        assert_eq!(ended.is_err(), faulty, "{events_taken}");
+    }
+    let error = walked(&events[..2]).ended().unwrap_err();
+    assert_eq!((error.sequence, error.fault), (3, second));
+    let mut chain = walked(&events[..2]);
+    chain.skip(3);
+    assert!(chain.ended().is_ok());
+    chain.accept(4, &changed(2, |_| ())).unwrap();
+}
+
 /// An event may open many streams, in any order.
 #[test]
 fn an_event_opens_many_streams() {

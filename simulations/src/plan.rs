@@ -61,6 +61,9 @@ pub struct Act {
     pub cost: u8,
     /// When the process dies.
     pub kill: Kill,
+    /// Whether the step that follows from it goes with it, in one append.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paired: bool,
 }
 
 /// What a person does, or the mission's actor for one.

@@ -32,6 +32,7 @@ mod damage;
 mod heal;
 mod hops;
 mod keep;
+mod pairs;
 mod people;
 mod power;
 mod process;

@@ -63,7 +63,7 @@ fn a_kill_at_any_event_changes_nothing_but_time() {
         .lines()
         .map(str::to_owned)
         .collect();
-    assert!(points.len() >= 3 * 50, "only {} points", points.len());
+    assert!(points.len() >= 3 * 25, "only {} points", points.len());
 
     let next = AtomicUsize::new(0);
     let report: Mutex<BTreeMap<usize, String>> = Mutex::default();
@@ -95,8 +95,7 @@ fn a_kill_at_any_event_changes_nothing_but_time() {
     assert!(asked > 0, "no kill left an agent run in doubt");
     // Between the durable DISPATCHED and the start of the shim nobody can say anything; everywhere else the shim does.
     for line in report.values().filter(|line| line.contains("a person")) {
-        let dispatched = line.contains(" dispatch") && !line.contains("before-commit");
-        assert!(dispatched, "{line}");
+        assert!(line.ends_with("dispatch"), "{line}");
     }
 }
 
@@ -172,7 +171,13 @@ fn a_tree_is_captured_when_its_work_is_called_done() {
 fn killed_at(line: &str, wanted: &End, spent: &str) -> String {
     let point = line.split(' ').next().unwrap();
     let world = World::new(AGENT);
-    let killed = called(world.code(OPTIONS).env("PRAXIS_CRASH_AT", point));
+    let log = world.dir.path().join("points");
+    let killed = called(
+        world
+            .code(OPTIONS)
+            .env("PRAXIS_CRASH_AT", point)
+            .env("PRAXIS_CRASH_LOG", &log),
+    );
     assert_eq!(
         killed.signal,
         Some(9),
@@ -227,7 +232,13 @@ fn killed_at(line: &str, wanted: &End, spent: &str) -> String {
     }
     match decided {
         0 => format!("{resumes} resume"),
-        _ => format!("{resumes} resumes, a person decided {decided}"),
+        _ => {
+            // The order of two nodes that wait is not the same in every store, so the dead process says what it did last.
+            let log = std::fs::read_to_string(&log).unwrap();
+            let committed = log.lines().rfind(|line| line.contains(":after-commit "));
+            let last = committed.unwrap_or("nothing");
+            format!("{resumes} resumes, a person decided {decided} after {last}")
+        }
     }
 }
 

@@ -150,6 +150,14 @@ impl EffectReport {
         }
     }
 
+    /// No adapter was called, and none will be for this attempt.
+    pub(crate) fn not_called() -> Self {
+        Self {
+            outcome: EffectOutcome::NotApplied,
+            evidence: object! { "called": false },
+        }
+    }
+
     /// The record that is stored as evidence: what was reported, for which attempt. Canonical, so that the same
     /// report always has the same id.
     pub(crate) fn record(&self, operation_id: &OperationId, attempt_id: &AttemptId) -> Value {

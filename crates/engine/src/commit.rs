@@ -8,6 +8,9 @@ use std::sync::Arc;
 use aiws::error::{Code, Error, Stage};
 use praxis_journal::{Append, AppendError, Appended, Conditions, Refusal, StoreError};
 use praxis_journal_format::Sealed;
+use praxis_model::account::Posting;
+use praxis_model::event::Event;
+use praxis_model::table::{Launch, launches};
 use tokio::sync::oneshot;
 
 use crate::core::Core;
@@ -17,8 +20,8 @@ use crate::crash::Point;
 pub(crate) enum Outcome {
     /// It is durable.
     Committed,
-    /// The request had been committed before, as this event.
-    Replayed(Arc<Sealed>),
+    /// The request had been committed before, as these events.
+    Replayed(Vec<Arc<Sealed>>),
     /// Something that was read has moved: an intent may be decided again (T-04).
     Moved {
         /// The refusal.
@@ -27,7 +30,12 @@ pub(crate) enum Outcome {
         what: Moved,
     },
     /// Refused at the durable boundary.
-    Refused(Error),
+    Refused {
+        /// The refusal.
+        error: Error,
+        /// The part that it is about, from 1; none where it is about all of them.
+        part: Option<usize>,
+    },
     /// Nobody can say before the log was looked at (T-10).
     InDoubt(StoreError),
 }
@@ -43,19 +51,19 @@ pub(crate) enum Moved {
     Time,
 }
 
-/// Appends one event and waits for the writer's word.
-pub(crate) async fn append(core: &Core, sealed: &Arc<Sealed>, conditions: Conditions) -> Outcome {
+/// Appends the parts of one request together and waits for the writer's word.
+pub(crate) async fn append(core: &Core, sealed: &[Arc<Sealed>], conditions: Conditions) -> Outcome {
     pass(core, sealed, Point::BeforeCommit);
     let (answer, answered) = oneshot::channel();
     let append = Append {
-        sealed: vec![Sealed::clone(sealed)],
+        sealed: sealed.iter().map(|part| Sealed::clone(part)).collect(),
         conditions,
     };
     let submitted = core
         .journal
         .submit(append, Box::new(move |result| drop(answer.send(result))));
     if let Err(refused) = submitted {
-        return Outcome::Refused(Error::new(refused.code(), refused.to_string()));
+        return whole(Error::new(refused.code(), refused.to_string()));
     }
     match answered.await {
         Ok(Ok(Appended::Committed { .. })) => {
@@ -63,17 +71,21 @@ pub(crate) async fn append(core: &Core, sealed: &Arc<Sealed>, conditions: Condit
             pass(core, sealed, Point::AfterCommit);
             Outcome::Committed
         }
-        Ok(Ok(Appended::Replayed { sequence })) => match core.read(sequence) {
-            Ok(event) => Outcome::Replayed(event),
-            Err(error) => Outcome::Refused(error),
+        Ok(Ok(Appended::Replayed { sequence })) => match core.parts(sequence) {
+            Ok(events) => Outcome::Replayed(events),
+            Err(error) => whole(error),
         },
-        Ok(Err(AppendError::Refused(refusal))) => refused(&refusal),
+        Ok(Err(AppendError::Refused(refusal))) => refused(&refusal, sealed),
         Ok(Err(AppendError::Store(error))) => Outcome::InDoubt(error),
-        Err(_) => Outcome::Refused(writer_gone()),
+        Err(_) => whole(writer_gone()),
     }
 }
 
-fn refused(refusal: &Refusal) -> Outcome {
+fn whole(error: Error) -> Outcome {
+    Outcome::Refused { error, part: None }
+}
+
+fn refused(refusal: &Refusal, sealed: &[Arc<Sealed>]) -> Outcome {
     let error = error_of(refusal);
     match refusal {
         Refusal::Head { .. } => Outcome::Moved {
@@ -88,8 +100,30 @@ fn refused(refusal: &Refusal) -> Outcome {
             error,
             what: Moved::Time,
         },
-        _ => Outcome::Refused(error),
+        _ => Outcome::Refused {
+            error,
+            part: refused_part(refusal, sealed),
+        },
     }
+}
+
+/// The first part that a refusal can be about, from 1.
+fn refused_part(refusal: &Refusal, sealed: &[Arc<Sealed>]) -> Option<usize> {
+    let concerns = |event: &Event| match refusal {
+        Refusal::Gate { gate, .. } => {
+            launches(event.kind) != Launch::Nothing && gate.stops(event.outcome.launched_in())
+        }
+        Refusal::Identity { identity, .. } => {
+            let mut taken = event.outcome.identities.iter();
+            taken.any(|own| own.kind == identity.kind && own.key == identity.key)
+        }
+        Refusal::Bounded { account, .. } => event.outcome.accounts.iter().any(
+            |posting| matches!(posting, Posting::Reserve { account: own, .. } if own == account),
+        ),
+        _ => false,
+    };
+    let at = sealed.iter().position(|part| concerns(&part.event))?;
+    Some(at + 1)
 }
 
 /// The refusal in the protocol's form, in the stage that its condition guards.
@@ -125,21 +159,23 @@ fn count() {}
 
 /// Passes a crash point; nothing in release builds.
 #[cfg(debug_assertions)]
-pub(crate) fn pass(core: &Core, sealed: &Sealed, point: Point) {
+pub(crate) fn pass(core: &Core, sealed: &[Arc<Sealed>], point: Point) {
+    let Some(last) = sealed.last() else { return };
     let number = match point {
         Point::BeforeCommit => crate::crash::next_number(),
         Point::AfterCommit | Point::BeforeReply => crate::crash::next_number() - 1,
     };
-    let run_id = sealed.event.subject.run_id.clone();
+    let run_id = last.event.subject.run_id.clone();
     let passing = crate::crash::Passing {
         point,
         number,
         run_id,
-        kind: sealed.event.kind,
+        kind: last.event.kind,
+        kinds: sealed.iter().map(|part| part.event.kind).collect(),
     };
     crate::crash::pass(core.probe.as_ref(), &passing);
 }
 
 /// Passes a crash point; nothing in release builds.
 #[cfg(not(debug_assertions))]
-pub(crate) fn pass(_: &Core, _: &Sealed, _: Point) {}
+pub(crate) fn pass(_: &Core, _: &[Arc<Sealed>], _: Point) {}

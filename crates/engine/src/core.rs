@@ -120,7 +120,7 @@ impl Core {
             .to_vec()
     }
 
-    /// Stage 3: the event that the request became before, if it is a replay (HF-02.7).
+    /// Stage 3: the events that the request became before, if it is a replay (HF-02.7): one, or the parts of a sequence.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ impl Core {
         capability: &Capability,
         request_id: Option<&RequestId>,
         digest: &Digest,
-    ) -> Result<Option<Arc<Sealed>>, Error> {
+    ) -> Result<Option<Vec<Arc<Sealed>>>, Error> {
         let Some(request_id) = request_id else {
             return Ok(None);
         };
@@ -146,7 +146,18 @@ impl Core {
         if row.digest != *digest {
             return Err(other_material(request_id));
         }
-        self.read(row.sequence).map(Some)
+        self.parts(row.sequence).map(Some)
+    }
+
+    /// All parts of the append whose first event is at a place of the log.
+    pub(crate) fn parts(&self, sequence: u64) -> Result<Vec<Arc<Sealed>>, Error> {
+        let first = self.read(sequence)?;
+        let more = 1..first.event.part.of.get();
+        let mut parts = vec![first];
+        for at in more {
+            parts.push(self.read(sequence + at)?);
+        }
+        Ok(parts)
     }
 
     /// The event at a place of the log.

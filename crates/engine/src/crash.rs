@@ -35,12 +35,22 @@ impl fmt::Display for Point {
 pub struct Passing {
     /// Where.
     pub point: Point,
-    /// The number of the append, counted per process from 1 over committed events.
+    /// The number of the append, counted per process from 1 over committed appends.
     pub number: u64,
     /// The run; none for a mission's event.
     pub run_id: Option<RunId>,
-    /// The event's type.
+    /// The last event's type.
     pub kind: CommandType,
+    /// The types of all events of the append, in order.
+    pub kinds: Vec<CommandType>,
+}
+
+impl Passing {
+    /// The types in one word, such as `claimDelivery+acknowledgeDelivery`.
+    pub fn names(&self) -> String {
+        let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name()).collect();
+        names.join("+")
+    }
 }
 
 #[cfg(debug_assertions)]
@@ -58,12 +68,12 @@ mod armed {
     static COMMITTED: AtomicU64 = AtomicU64::new(0);
     static SWITCH: OnceLock<Option<(u64, String)>> = OnceLock::new();
 
-    /// The number that the next committed event gets.
+    /// The number that the next committed append gets.
     pub(crate) fn next_number() -> u64 {
         COMMITTED.load(Ordering::SeqCst) + 1
     }
 
-    /// Counts a committed event and returns its number.
+    /// Counts a committed append and returns its number.
     pub(crate) fn committed() -> u64 {
         COMMITTED.fetch_add(1, Ordering::SeqCst) + 1
     }
@@ -80,7 +90,7 @@ mod armed {
                 "crash point {}:{} at {}",
                 passing.number,
                 passing.point,
-                passing.kind.name()
+                passing.names()
             );
             let _ = rustix::process::kill_process(
                 rustix::process::getpid(),
@@ -101,12 +111,7 @@ mod armed {
         let Some(path) = std::env::var_os("PRAXIS_CRASH_LOG") else {
             return;
         };
-        let line = format!(
-            "{}:{} {}\n",
-            passing.number,
-            passing.point,
-            passing.kind.name()
-        );
+        let line = format!("{}:{} {}\n", passing.number, passing.point, passing.names());
         let opened = std::fs::OpenOptions::new()
             .append(true)
             .create(true)

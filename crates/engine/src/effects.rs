@@ -19,7 +19,7 @@ use crate::core::Core;
 use crate::error::{actor_lost, closing};
 use crate::gather::Copies;
 use crate::limits::REPORT_DELIVERIES;
-use crate::message::RunMessage;
+use crate::message::{Reported, RunMessage};
 use crate::supervisor;
 
 /// Starts the worker of a dispatched attempt.
@@ -145,13 +145,13 @@ pub(crate) async fn deliver(
             false => Some(entry.kept.permit()?),
         };
         let (reply, answered) = oneshot::channel();
-        let message = RunMessage::Report {
-            capability: Box::new(capability.clone()),
+        let message = RunMessage::Report(Box::new(Reported {
+            capability: capability.clone(),
             attempt_id: attempt_id.clone(),
-            report: Box::new(report.clone()),
+            report: report.clone(),
             permit,
             reply,
-        };
+        }));
         if entry.actor.cast(message).is_ok()
             && let Ok(answer) = answered.await
         {

@@ -5,9 +5,11 @@
 
 mod open;
 mod read;
+mod sequence;
 
 pub use open::{Options, Shutdown};
 pub use read::RunRef;
+pub use sequence::{SequenceRequest, SequenceStep};
 
 use std::sync::Arc;
 
@@ -21,10 +23,12 @@ use praxis_model::command::{Body, GrantCommand, Intent, OpenMission, StartRun};
 use praxis_model::stream::Subject;
 use praxis_model::table::{self, StreamKind};
 use praxis_model::wire;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::ask;
 use crate::capability::Capability;
 use crate::core::Core;
+use crate::directory::RunEntry;
 use crate::error::closing;
 use crate::message::{Claimed, Request, Response, RunMessage, What};
 use crate::ports::Draft;
@@ -282,13 +286,28 @@ impl Engine {
 
     /// Sends a request to the run's owner, within the mailbox's bound.
     async fn ask(&self, subject: Subject, request: Request) -> Result<Claimed, Error> {
+        let (entry, permit) = self.door(&subject, &request).await?;
+        ask_run(&entry, |reply| RunMessage::Take {
+            request: Box::new(request),
+            permit,
+            reply,
+        })
+        .await
+    }
+
+    /// The run's owner with room in its mailbox for a request.
+    async fn door(
+        &self,
+        subject: &Subject,
+        request: &Request,
+    ) -> Result<(RunEntry, OwnedSemaphorePermit), Error> {
         let core = &self.inner.core;
         // Stages 2 and 3 come before the question whether there is such a run at all.
         request.capability.authenticated()?;
         if core.is_closing() {
             return Err(closing());
         }
-        let entry = match ensure_run(core, &subject).await {
+        let entry = match ensure_run(core, subject).await {
             Ok(entry) => entry,
             Err(error) => {
                 let mission = &subject.mission_id;
@@ -302,12 +321,7 @@ impl Engine {
             }
         };
         let permit = entry.kept.permit()?;
-        ask_run(&entry, |reply| RunMessage::Take {
-            request: Box::new(request),
-            permit,
-            reply,
-        })
-        .await
+        Ok((entry, permit))
     }
 
     async fn mission(
@@ -351,10 +365,7 @@ fn claim_token_of(intent: &Intent) -> Option<Digest> {
 /// The digest of an intent's material: what the owner fills in is not part of it (T-23).
 fn intent_digest(request: &IntentRequest, draft: Option<&Draft>) -> Result<Digest, Error> {
     let draft = match draft {
-        Some(draft) => Some(object! {
-            "admissionRef": &draft.admission_ref,
-            "proposal": aiws::canonical::to_value(&draft.proposal)?,
-        }),
+        Some(draft) => Some(draft.described()?),
         None => None,
     };
     aiws::canonical::digest_of(&object! {

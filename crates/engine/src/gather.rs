@@ -14,6 +14,7 @@ use aiws::error::{Code, Error, Stage};
 use aiws::id::Id;
 use aiws::record::Ref;
 use aiws::token::ClaimToken;
+use praxis_model::account::AccountRow;
 use praxis_model::command::{Body, Command};
 use praxis_model::facts::Facts;
 use praxis_model::mission::MissionState;
@@ -23,6 +24,7 @@ use praxis_model::{draft, needs};
 
 use crate::capability::{CLASS_LOST_READ_RULE, Capability};
 use crate::core::Core;
+use crate::error::actor_lost;
 use crate::message::{Request, What};
 use crate::ports::{Ask, Authorization, Draft};
 use material::materials;
@@ -40,13 +42,15 @@ pub(crate) struct Gathered {
     pub(crate) token: Option<ClaimToken>,
 }
 
-/// Facts for a run's command.
+/// Facts for a run's command. `account` is the mission's, with what the steps before in a sequence post.
 pub(crate) async fn run(
     core: &Arc<Core>,
     state: &Arc<RunState>,
     request: &Request,
+    account: Option<AccountRow>,
 ) -> Result<Gathered, Error> {
     let mut facts = base(core, &state.subject, request, state.last_ms)?;
+    facts.account = account;
     let mut command = command(state, request, &facts)?;
     let (draft, now_ms) = (draft_of(&request.what), facts.now_ms);
     let ask = Ask {
@@ -115,7 +119,7 @@ pub(crate) fn mission(
             owner_epoch: None,
             body: body.clone(),
         },
-        What::Intent { .. } => {
+        What::Intent { .. } | What::Acknowledge { .. } => {
             return Err(Error::schema(
                 "/intent",
                 "expected a mission's command, found a run's intent",
@@ -195,6 +199,8 @@ fn command(state: &RunState, request: &Request, facts: &Facts) -> Result<Command
             owner_epoch: Some(Dec::from_u64(state.epoch)),
             body: draft::command(state, intent, facts)?,
         }),
+        // Filled in before it comes here; alone it means nothing.
+        What::Acknowledge { .. } => Err(actor_lost()),
     }
 }
 
@@ -229,7 +235,7 @@ fn settle_authority(
 
 fn draft_of(what: &What) -> Option<&Draft> {
     match what {
-        What::Strict(_) => None,
+        What::Strict(_) | What::Acknowledge { .. } => None,
         What::Intent { draft, .. } => draft.as_ref(),
     }
 }

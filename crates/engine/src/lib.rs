@@ -14,7 +14,7 @@
 //! | [`shim`] | the same under a process of its own, which outlives the engine and records how it ended |
 //! | [`crash`] | where tests stop the process around an append; not in release builds |
 //!
-//! Inside: `run_actor` (hops 1 and 5), `mission_actor`, `supervisor`, `schedule` over `plan`, `effects`, `report`,
+//! Inside: `run_actor` (hops 1 and 5, and sequences), `mission_actor`, `supervisor`, `schedule` over `plan`, `effects`, `report`,
 //! `gather` (facts) and `commit` (conditions).
 
 pub mod adapter;
@@ -45,9 +45,9 @@ pub mod worker;
 
 pub use adapter::{Adapter, BoxFuture, EffectCall, EffectOutcome, EffectReport, Input, Lookup};
 pub use capability::{Capability, Host};
-pub use engine::{Engine, IntentRequest, Options, RunRef, Shutdown};
+pub use engine::{Engine, IntentRequest, Options, RunRef, SequenceRequest, SequenceStep, Shutdown};
 pub use error::EngineError;
-pub use message::{Claimed, Response};
+pub use message::{Claimed, Response, Sequenced};
 pub use ports::{
     Ask, Authorization, Authorizer, Clock, Draft, Entropy, ManualClock, Ports, SeededEntropy,
     SystemClock, SystemEntropy,

@@ -16,6 +16,17 @@ pub const RESTARTS: usize = 3;
 /// The window in which restarts count, in milliseconds of trusted time.
 pub const RESTART_WINDOW_MS: u64 = 60_000;
 
+/// Steps of one sequence (T-82); the journal takes as many events in one append.
+pub const SEQUENCE_STEPS: usize = praxis_journal::limits::APPEND_EVENTS;
+
+/// Deliveries that the scheduler receives in one sequence: two steps each, with room for an admission and a dispatch.
+pub const RECEIPTS: usize = SEQUENCE_STEPS / 2 - 1;
+
+/// How long a known outcome waits for the program's word of what follows, in milliseconds, so that both are one append.
+/// A process that dies meanwhile leaves the attempt uncertain, as one that died while the evidence was stored: so no
+/// longer than a slow disk takes for that.
+pub const CONCLUDE_AHEAD_MS: u64 = 100;
+
 /// How often a finished effect's report is handed to a new actor after the one that had it was lost.
 /// Beyond it the attempt stays uncertain, which recovery and people can resolve.
 pub const REPORT_DELIVERIES: u32 = 16;

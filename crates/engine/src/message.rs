@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use aiws::digest::Digest;
 use aiws::error::Error;
-use aiws::id::{AttemptId, EvidenceId, RequestId};
+use aiws::id::{AttemptId, DeliveryId, EvidenceId, RequestId};
 use aiws::json::Value;
 use aiws::token::ClaimToken;
 use praxis_journal_format::Sealed;
@@ -43,6 +43,16 @@ pub struct Claimed {
     pub token: Option<ClaimToken>,
 }
 
+/// The answer to a sequence (T-82).
+#[derive(Debug)]
+pub struct Sequenced {
+    /// The answers of the steps that were committed, in their order: all of them, unless `refused` says otherwise.
+    pub steps: Vec<Claimed>,
+    /// Why the step after them was refused. There is one only where a settlement or a reconciliation came before it:
+    /// that is true whatever becomes of the rest, and was committed. Its `step` detail counts from 1.
+    pub refused: Option<Error>,
+}
+
 /// Where an answer goes.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
@@ -60,7 +70,21 @@ pub(crate) struct Request {
     pub(crate) stored_evidence: BTreeSet<EvidenceId>,
 }
 
+impl Request {
+    /// Something else that the same actor asks in the same request.
+    pub(crate) fn with(&self, what: What) -> Self {
+        Self {
+            capability: self.capability.clone(),
+            request_id: self.request_id.clone(),
+            digest: self.digest,
+            what,
+            stored_evidence: BTreeSet::new(),
+        }
+    }
+}
+
 /// What is asked.
+#[derive(Clone)]
 pub(crate) enum What {
     /// A full command: compared strictly, never decided twice (T-02).
     Strict(Command),
@@ -70,6 +94,11 @@ pub(crate) enum What {
         intent: Intent,
         /// The effect admission that goes with it, as proposed.
         draft: Option<Draft>,
+    },
+    /// Inside a sequence: the acknowledgement of a delivery that a step before it claims.
+    Acknowledge {
+        /// The delivery.
+        delivery_id: DeliveryId,
     },
 }
 
@@ -83,6 +112,15 @@ pub(crate) enum RunMessage {
         permit: OwnedSemaphorePermit,
         /// The answer.
         reply: Reply<Claimed>,
+    },
+    /// The steps of one sequence from outside, all of one request.
+    TakeAll {
+        /// The steps.
+        requests: Vec<Request>,
+        /// Held until the request is answered (T-55).
+        permit: OwnedSemaphorePermit,
+        /// The answer.
+        reply: Reply<Sequenced>,
     },
     /// The current state.
     Snapshot {
@@ -101,17 +139,11 @@ pub(crate) enum RunMessage {
     /// After too many crashes: keep one RESTART hold and start nothing (T-21).
     Park,
     /// What a worker says about an attempt. It has no epoch power (T-18).
-    Report {
-        /// In whose name.
-        capability: Box<Capability>,
+    Report(Box<Reported>),
+    /// The program has not said in time what follows for an attempt whose outcome is known.
+    Overdue {
         /// The attempt.
         attempt_id: AttemptId,
-        /// The report.
-        report: Box<EffectReport>,
-        /// Held until it is answered, for whoever reports from outside (T-55).
-        permit: Option<OwnedSemaphorePermit>,
-        /// Answered once the report is recorded or refused.
-        reply: Reply<()>,
     },
     /// The program's answer for a step.
     Planned {
@@ -136,6 +168,20 @@ pub(crate) enum RunMessage {
         /// Whether steps that were refused are worth another try.
         moved: bool,
     },
+}
+
+/// What a worker says about an attempt.
+pub(crate) struct Reported {
+    /// In whose name.
+    pub(crate) capability: Capability,
+    /// The attempt.
+    pub(crate) attempt_id: AttemptId,
+    /// The report.
+    pub(crate) report: EffectReport,
+    /// Held until it is answered, for whoever reports from outside (T-55).
+    pub(crate) permit: Option<OwnedSemaphorePermit>,
+    /// Answered once the report is recorded or refused.
+    pub(crate) reply: Reply<()>,
 }
 
 /// What a program answered.

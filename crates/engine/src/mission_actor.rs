@@ -100,12 +100,12 @@ impl MissionOwner {
             request.request_id.as_ref(),
             &request.digest,
         )?;
-        if let Some(event) = seen {
-            return Ok(replay(&event));
+        if let Some(event) = seen.as_ref().and_then(|parts| parts.first()) {
+            return Ok(replay(event));
         }
         let mut rounds = match request.what {
             What::Strict(_) => 0,
-            What::Intent { .. } => DECIDE_AGAIN,
+            What::Intent { .. } | What::Acknowledge { .. } => DECIDE_AGAIN,
         };
         let mut late = false;
         loop {
@@ -148,22 +148,24 @@ impl MissionOwner {
         let next =
             evolve::mission(state.cloned(), &sealed.event, &sealed.hash).map_err(unfoldable)?;
         let conditions = Conditions::of(&self.subject, None, &command, &decision, &facts.actor_id);
-        match commit::append(&self.core, &sealed, conditions).await {
+        match commit::append(&self.core, std::slice::from_ref(&sealed), conditions).await {
             Outcome::Committed => Ok(Taken::Done(self.swap(sealed, next))),
-            Outcome::Replayed(event) if event.event.request_digest == command.request_digest => {
-                Ok(Taken::Done(replay(&event)))
-            }
-            Outcome::Replayed(_) => Err(command
-                .request_id
-                .as_ref()
-                .map_or_else(actor_lost, crate::core::other_material)),
+            Outcome::Replayed(events) => match events.first() {
+                Some(first) if first.event.request_digest == command.request_digest => {
+                    Ok(Taken::Done(replay(first)))
+                }
+                _ => Err(command
+                    .request_id
+                    .as_ref()
+                    .map_or_else(actor_lost, crate::core::other_material)),
+            },
             Outcome::Moved { error, what } => {
                 if what == Moved::Head {
                     self.state = None;
                 }
                 Ok(Taken::Moved(error, what))
             }
-            Outcome::Refused(error) => Err(error),
+            Outcome::Refused { error, .. } => Err(error),
             Outcome::InDoubt(error) => {
                 self.state = None;
                 let found = self.current().await?;
@@ -179,7 +181,11 @@ impl MissionOwner {
     fn swap(&mut self, sealed: Arc<Sealed>, next: MissionState) -> Response {
         self.state = Some(Some(Arc::new(next)));
         self.core.directory.moved(&self.subject.mission_id);
-        commit::pass(&self.core, &sealed, Point::BeforeReply);
+        commit::pass(
+            &self.core,
+            std::slice::from_ref(&sealed),
+            Point::BeforeReply,
+        );
         let (revision, result) = (sealed.event.revision.get(), sealed.event.result.clone());
         Response {
             event: Some(sealed),

@@ -12,7 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use aiws::digest::{Digest, tagged};
+use aiws::error::Error;
 use aiws::id::{ActorId, EvidenceId, Id};
+use aiws::json::Value;
+use aiws::object;
 use aiws::record::{ActorKind, AdmissionProposal, Ref};
 use praxis_artifacts::ArtifactProvider;
 use praxis_model::command::Body;
@@ -169,6 +172,16 @@ pub struct Draft {
     pub admission_ref: Id,
     /// What is to be admitted.
     pub proposal: AdmissionProposal,
+}
+
+impl Draft {
+    /// Its material, as a request's digest covers it (T-23).
+    pub(crate) fn described(&self) -> Result<Value, Error> {
+        Ok(object! {
+            "admissionRef": &self.admission_ref,
+            "proposal": aiws::canonical::to_value(&self.proposal)?,
+        })
+    }
 }
 
 /// What an authorizer answers: the host's word on everything that a request may not say of itself (HC-ENV.6).

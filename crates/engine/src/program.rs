@@ -27,15 +27,19 @@ pub trait Program: Send + Sync {
         true
     }
 
-    /// What a TASK, or a LOOP in its current iteration, is to have done. Asked when the node can be admitted; after a restart it is asked again for
-    /// the adapter of a recorded operation, and then only `adapter` of the answer counts.
+    /// What a TASK, or a LOOP in its current iteration, is to have done. Asked when the node can be admitted, or could be
+    /// once its inputs are received: the context then shows them received, and they become so together with the
+    /// admission. After a restart it is asked again for the adapter of a recorded operation, and then only `adapter` of
+    /// the answer counts.
     ///
     /// # Errors
     ///
     /// Whatever keeps the node from being planned; the step waits until the run's state or a register changes.
     fn effect(&self, ctx: &NodeContext) -> Result<EffectPlan, Error>;
 
-    /// What follows for a node that is ACTIVE and has no work in flight.
+    /// What follows for a node that is ACTIVE and has no work in flight. The outcome of its work may not be recorded yet:
+    /// the context shows it, and it becomes durable together with the boundary, or alone after
+    /// [`CONCLUDE_AHEAD_MS`](crate::limits::CONCLUDE_AHEAD_MS).
     ///
     /// # Errors
     ///

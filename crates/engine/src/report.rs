@@ -19,6 +19,7 @@ use crate::ask::evidence_id;
 use crate::capability::{CLASS_LOOKUP, Capability};
 use crate::error::{actor_lost, of_artifact};
 use crate::limits::EVIDENCE_BYTES;
+use crate::message::Request;
 use crate::ports::Ask;
 use crate::run_actor::{RunOwner, own_request};
 
@@ -46,40 +47,21 @@ impl RunOwner {
             return Ok(());
         }
         let stored = self.store(&attempt, report).await;
-        let (outcome, actual) = match (&report.outcome, &stored) {
-            (EffectOutcome::Applied { actual }, Ok(_)) => {
-                (SettledOutcome::ConfirmedApplied, *actual)
-            }
-            (EffectOutcome::NotApplied, Ok(_)) => (SettledOutcome::ConfirmedNotApplied, Dec::ZERO),
+        let (outcome, actual) = match &stored {
+            Ok(_) => settled(report),
             // Without durable evidence nothing is confirmed.
-            (EffectOutcome::Uncertain { .. }, _) | (_, Err(_)) => {
-                (SettledOutcome::Unknown, Dec::ZERO)
-            }
+            Err(_) => (SettledOutcome::Unknown, Dec::ZERO),
         };
         let evidence: Vec<EvidenceId> = stored.ok().into_iter().collect();
-        let said = self
-            .say(
-                capability,
-                &state,
-                &attempt,
-                outcome,
-                actual,
-                evidence.clone(),
-            )
-            .await;
+        let words = self.words(capability, &state, &attempt, outcome, actual, &evidence);
+        let said = self.say(words?).await;
         match said {
             Err(error) if outcome != SettledOutcome::Unknown => {
                 tracing::warn!(attempt = %attempt_id, code = error.code().name(), message = %error.message, "a report was refused");
                 let state = self.current().await?;
-                self.say(
-                    capability,
-                    &state,
-                    &attempt,
-                    SettledOutcome::Unknown,
-                    Dec::ZERO,
-                    evidence,
-                )
-                .await
+                let unknown = SettledOutcome::Unknown;
+                let words = self.words(capability, &state, &attempt, unknown, Dec::ZERO, &evidence);
+                self.say(words?).await
             }
             said => said,
         }
@@ -118,25 +100,51 @@ impl RunOwner {
         Err(Error::new(Code::AuthorizationDenied, refused).in_stage(Stage::Authority))
     }
 
-    /// Settles or reconciles, whichever the attempt's epoch asks for.
-    async fn say(
-        &mut self,
+    /// The settlement that a report of the engine's own worker asks for, its evidence stored; none where nothing is
+    /// confirmed by it, or not any more.
+    pub(crate) async fn settlement(
+        &self,
+        state: &RunState,
+        capability: &Capability,
+        attempt: &Attempt,
+        report: &EffectReport,
+    ) -> Option<Request> {
+        let (outcome, actual) = settled(report);
+        if attempt.status.is_confirmed() || outcome == SettledOutcome::Unknown {
+            return None;
+        }
+        let evidence = vec![self.store(attempt, report).await.ok()?];
+        self.words(capability, state, attempt, outcome, actual, &evidence)
+            .ok()?
+    }
+
+    async fn say(&mut self, words: Option<Request>) -> Result<(), Error> {
+        match words {
+            Some(request) => self.take(&request).await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// A settlement or a reconciliation, whichever the attempt's epoch asks for; none where nothing more is known.
+    fn words(
+        &self,
         capability: &Capability,
         state: &RunState,
         attempt: &Attempt,
         outcome: SettledOutcome,
         actual: Dec,
-        evidence: Vec<EvidenceId>,
-    ) -> Result<(), Error> {
+        evidence: &[EvidenceId],
+    ) -> Result<Option<Request>, Error> {
         let old = attempt.epoch.get() < state.epoch;
         let uncertain = old || attempt.status == AttemptStatus::Unknown;
         if uncertain && outcome == SettledOutcome::Unknown {
-            // It is uncertain already, and nothing more is known.
-            return Ok(());
+            // It is uncertain already.
+            return Ok(None);
         }
         let run_id = state.subject.run_id.clone().ok_or_else(actor_lost)?;
         let attempt_id = attempt.attempt_id.clone();
         let stored_evidence: BTreeSet<EvidenceId> = evidence.iter().cloned().collect();
+        let evidence = evidence.to_vec();
         let (capability, body) = if uncertain && capability.is_engine() {
             let body = Body::Reconcile(Reconcile {
                 run_id,
@@ -164,7 +172,7 @@ impl RunOwner {
             // What the engine's own adapter said is stored by the engine; of others' word the host is asked (CRD-1).
             request.stored_evidence = stored_evidence;
         }
-        self.take(&request).await.map(drop)
+        Ok(Some(request))
     }
 
     /// Stores the evidence record and returns its id.
@@ -187,5 +195,14 @@ impl RunOwner {
             .map_err(|_| actor_lost())?;
         let artifact = stored.map_err(|error| of_artifact(&error))?;
         evidence_id(&artifact.digest)
+    }
+}
+
+/// What a report says, where its evidence is durable.
+fn settled(report: &EffectReport) -> (SettledOutcome, Dec) {
+    match &report.outcome {
+        EffectOutcome::Applied { actual } => (SettledOutcome::ConfirmedApplied, *actual),
+        EffectOutcome::NotApplied => (SettledOutcome::ConfirmedNotApplied, Dec::ZERO),
+        EffectOutcome::Uncertain { .. } => (SettledOutcome::Unknown, Dec::ZERO),
     }
 }

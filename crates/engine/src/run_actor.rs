@@ -6,6 +6,7 @@
 
 mod ownership;
 mod replay;
+mod sequence;
 #[cfg(test)]
 mod tests;
 
@@ -14,12 +15,10 @@ use std::sync::Arc;
 use aiws::error::Error;
 use aiws::id::StreamId;
 use aiws::token::ClaimToken;
-use praxis_journal::Conditions;
-use praxis_journal_format::{Sealed, link, seal};
+use praxis_journal_format::Sealed;
 use praxis_model::command::{CommandType, Intent};
 use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
-use praxis_model::{decide, evolve};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use crate::capability::Capability;
@@ -28,11 +27,13 @@ use crate::core::Core;
 use crate::crash::Point;
 use crate::directory::RunKept;
 use crate::error::{actor_lost, of_store};
-use crate::gather::{self, Gathered};
+use crate::gather;
 use crate::limits::DECIDE_AGAIN;
 use crate::message::{Claimed, Request, Response, RunMessage, What};
 use crate::schedule::Schedule;
-use ownership::{deposed, fold, unfoldable};
+use ownership::{deposed, fold};
+
+pub(crate) use sequence::{Accepted, Drawn, Refused, described, own_sequence};
 
 /// The actor's behaviour; its state is [`RunOwner`].
 pub(crate) struct RunActor;
@@ -96,6 +97,15 @@ impl Actor for RunActor {
                 // Whoever stopped listening asks again under the same request id.
                 let _ = reply.send(answer);
             }
+            RunMessage::TakeAll {
+                requests,
+                permit,
+                reply,
+            } => {
+                let answer = owner.take_all(&requests).await;
+                drop(permit);
+                let _ = reply.send(answer.map(Accepted::told).map_err(Refused::told));
+            }
             RunMessage::Snapshot { permit, reply } => {
                 let state = owner.current().await;
                 drop(permit);
@@ -106,17 +116,8 @@ impl Actor for RunActor {
                 reason,
             } => owner.recover(expected_epoch, reason).await,
             RunMessage::Park => owner.park().await,
-            RunMessage::Report {
-                capability,
-                attempt_id,
-                report,
-                permit,
-                reply,
-            } => {
-                let recorded = owner.report(&capability, &attempt_id, &report).await;
-                drop(permit);
-                let _ = reply.send(recorded);
-            }
+            RunMessage::Report(reported) => owner.reported(*reported, &myself).await,
+            RunMessage::Overdue { attempt_id } => owner.overdue(&attempt_id).await,
             RunMessage::Planned { step, answer } => owner.planned(step, *answer).await,
             RunMessage::LookedUp {
                 attempt_id,
@@ -153,72 +154,62 @@ impl RunOwner {
         }
     }
 
-    /// Takes one command: replays first (stage 3), then facts, decision, append, swap.
+    /// Takes one command: a sequence of one.
     pub(crate) async fn take(&mut self, request: &Request) -> Result<Done, Error> {
-        request.capability.authenticated()?;
+        let accepted = self.take_all(std::slice::from_ref(request)).await;
+        let mut done = accepted.map_err(|refused| refused.error)?.done;
+        done.pop().ok_or_else(actor_lost)
+    }
+
+    /// Takes the steps of one request: replays first (stage 3), then facts and decision of each, one append, swap.
+    pub(crate) async fn take_all(&mut self, requests: &[Request]) -> Result<Accepted, Refused> {
+        let Some(first) = requests.first() else {
+            return Err(actor_lost().into());
+        };
+        first.capability.authenticated()?;
         let mission = self.subject.mission_id.clone();
         let seen = self.core.replayed(
             &mission,
-            &request.capability,
-            request.request_id.as_ref(),
-            &request.digest,
+            &first.capability,
+            first.request_id.as_ref(),
+            &first.digest,
         )?;
-        if let Some(event) = seen {
-            return self.replay(request, &event).await;
+        if let Some(events) = seen {
+            return self.replay_all(requests, &events).await;
         }
-        self.may_act(request)?;
-        let mut rounds = match request.what {
+        requests
+            .iter()
+            .try_for_each(|request| self.may_act(request))?;
+        let mut rounds = match first.what {
             What::Strict(_) => 0,
-            What::Intent { .. } => DECIDE_AGAIN,
+            What::Intent { .. } | What::Acknowledge { .. } => DECIDE_AGAIN,
         };
-        let mut late = false;
+        let (mut late, mut asked, mut cut) = (false, requests, None);
         loop {
-            let state = self.current().await?;
-            let gathered = gather::run(&self.core, &state, request).await?;
-            match self.decide(&state, gathered).await? {
-                Taken::Done(done) => return Ok(*done),
-                Taken::Replayed(event) => return self.replay(request, &event).await,
+            match self.round(asked).await {
+                Ok(Taken::Done(done)) => return Ok(Accepted { done, refused: cut }),
+                Ok(Taken::Replayed(events)) => return self.replay_all(requests, &events).await,
                 // The same command decided at the writer's time is refused with the code of what ended.
-                Taken::Moved(_, Moved::Time) if !late => late = true,
-                Taken::Moved(error, _) if rounds == 0 => return Err(error),
-                Taken::Moved(..) => rounds -= 1,
+                Ok(Taken::Moved(_, Moved::Time)) if !late => late = true,
+                Ok(Taken::Moved(error, _)) if rounds == 0 => return Err(error.into()),
+                Ok(Taken::Moved(..)) => rounds -= 1,
+                Err(refused) => match sequence::kept(asked, &refused) {
+                    0 => return Err(refused),
+                    // Each cut is shorter, so this ends.
+                    kept => (asked, cut) = (&asked[..kept], Some(refused)),
+                },
             }
         }
     }
 
-    /// Hops 2 to 5 for a command with its facts.
-    async fn decide(&mut self, state: &Arc<RunState>, gathered: Gathered) -> Result<Taken, Error> {
-        let Gathered {
-            command,
-            facts,
-            bytes,
-            token,
-        } = gathered;
-        let decision = decide::run(state, &command, &facts)?;
-        let event = link(
-            self.subject.clone(),
-            state.head,
-            &command,
-            &decision,
-            &facts,
-            facts.now_ms,
-            Some(state.epoch),
-        );
-        let sealed =
-            Arc::new(seal(event).map_err(|error| Error::new(error.code(), error.to_string()))?);
-        // Folded before it is written: an event that cannot be folded never reaches the disk.
-        let next =
-            evolve::run(RunState::clone(state), &sealed.event, &sealed.hash).map_err(unfoldable)?;
-        let conditions = Conditions::of(
-            &self.subject,
-            Some(state.epoch),
-            &command,
-            &decision,
-            &facts.actor_id,
-        );
+    /// Hops 2 to 5, once.
+    async fn round(&mut self, requests: &[Request]) -> Result<Taken, Refused> {
+        let state = self.current().await?;
+        let drawn = self.draw(&state, requests).await?;
+        let (sealed, conditions) = (drawn.sealed(), drawn.conditions.clone());
         match commit::append(&self.core, &sealed, conditions).await {
-            Outcome::Committed => Ok(Taken::Done(Box::new(self.swap(sealed, next, token, bytes)))),
-            Outcome::Replayed(event) => Ok(Taken::Replayed(event)),
+            Outcome::Committed => Ok(Taken::Done(self.swap(drawn))),
+            Outcome::Replayed(events) => Ok(Taken::Replayed(events)),
             Outcome::Moved { error, what } => {
                 if what == Moved::Head {
                     self.state = None;
@@ -226,57 +217,40 @@ impl RunOwner {
                 }
                 Ok(Taken::Moved(error, what))
             }
-            Outcome::Refused(error) => Err(error),
-            Outcome::InDoubt(error) => self.look(sealed, next, token, bytes, &error).await,
+            Outcome::Refused { error, part: step } => Err(Refused { step, error }),
+            Outcome::InDoubt(error) => self.look(drawn, &error).await,
         }
     }
 
-    /// After a storage error: folds the log again and looks for the event in flight; the epoch stays (T-10).
+    /// After a storage error: folds the log again and looks for the last event in flight; the epoch stays (T-10).
     async fn look(
         &mut self,
-        sealed: Arc<Sealed>,
-        next: RunState,
-        token: Option<ClaimToken>,
-        bytes: gather::Copies,
+        drawn: Drawn,
         error: &praxis_journal::StoreError,
-    ) -> Result<Taken, Error> {
+    ) -> Result<Taken, Refused> {
         tracing::warn!(
             code = error.code().name(),
             "an append is in doubt; the run is folded again"
         );
         self.state = None;
         let state = self.current().await?;
-        if state.head.hash == sealed.hash {
-            return Ok(Taken::Done(Box::new(self.swap(sealed, next, token, bytes))));
+        if state.head.hash == drawn.next.head.hash {
+            return Ok(Taken::Done(self.swap(drawn)));
         }
-        Err(of_store(error))
+        Err(of_store(error).into())
     }
 
     /// Hop 5: the new state is swapped in and published; the caller replies.
-    fn swap(
-        &mut self,
-        sealed: Arc<Sealed>,
-        next: RunState,
-        token: Option<ClaimToken>,
-        bytes: gather::Copies,
-    ) -> Done {
-        let next = Arc::new(next);
-        self.install(&next);
-        if sealed.event.kind == CommandType::RecoverOwnership {
+    fn swap(&mut self, drawn: Drawn) -> Vec<Done> {
+        self.install(&drawn.next);
+        let sealed = drawn.sealed();
+        let recovery = |part: &Arc<Sealed>| part.event.kind == CommandType::RecoverOwnership;
+        if sealed.iter().any(recovery) {
             self.blocked = None;
             self.schedule.forget();
         }
         commit::pass(&self.core, &sealed, Point::BeforeReply);
-        let (revision, result) = (sealed.event.revision.get(), sealed.event.result.clone());
-        Done {
-            response: Response {
-                event: Some(sealed),
-                revision,
-                result,
-            },
-            token,
-            bytes,
-        }
+        drawn.parts.into_iter().map(sequence::Part::done).collect()
     }
 
     fn install(&mut self, state: &Arc<RunState>) {
@@ -326,8 +300,8 @@ impl RunOwner {
 
 /// What became of one round of deciding.
 enum Taken {
-    Done(Box<Done>),
-    Replayed(Arc<Sealed>),
+    Done(Vec<Done>),
+    Replayed(Vec<Arc<Sealed>>),
     Moved(Error, Moved),
 }
 

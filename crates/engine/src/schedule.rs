@@ -1,9 +1,11 @@
 //! The scheduler: what a run that a program drives does next, one step at a time.
 //!
-//! Invariant: it looks only at `plan`, every step is an ordinary command under every guard, and a step that was
+//! Invariant: it looks only at `plan`, every step is one or more ordinary commands under every guard, and a step that was
 //! refused waits until the run's state or a register changes: it never spins. Part of the run's owner (hop 1).
 
+mod ahead;
 mod hold;
+mod launch;
 mod program;
 mod steps;
 
@@ -23,6 +25,7 @@ use crate::adapter::{EffectOutcome, Lookup};
 use crate::capability::{CLASS_LOOKUP, CLASS_SCHEDULER, Capability};
 use crate::message::{Planned, RunMessage};
 use crate::run_actor::RunOwner;
+use ahead::Ahead;
 
 /// What the scheduler remembers between two steps. None of it is needed for what is right, only for what is quick.
 #[derive(Default)]
@@ -33,6 +36,8 @@ pub(crate) struct Schedule {
     seen_revision: Option<u64>,
     /// The step that the program is being asked about.
     asking: Option<Step>,
+    /// An outcome that waits for the program's word of what follows.
+    ahead: Option<Ahead>,
     /// Adapters of operations that this process admitted or asked about.
     adapters: BTreeMap<OperationId, String>,
     /// Attempts that were looked up in this epoch, and whether the answer was that nothing answers.
@@ -101,6 +106,9 @@ impl RunOwner {
             self.schedule.asking = None;
         }
         self.schedule.again = true;
+        let Some(answer) = self.answered_ahead(&step, answer).await else {
+            return;
+        };
         let Ok(state) = self.current().await else {
             return;
         };
@@ -111,7 +119,10 @@ impl RunOwner {
             Ok(Planned::Effect(effect)) => self.with_effect(&state, &step, effect).await,
             Ok(Planned::Conclusion(conclusion)) => self.with_conclusion(&step, conclusion).await,
             Ok(Planned::Retry) => self.retry(&step).await,
-            Err(error) => Err(error),
+            Err(error) => match &step {
+                Step::Receive { delivery_id } => self.receive_alone(&state, delivery_id).await,
+                _ => Err(error),
+            },
         };
         if let Err(error) = done {
             self.stall(&state, step, &error).await;
@@ -158,8 +169,21 @@ impl RunOwner {
         plan::plan(state, &gates, self.core.now_ms().max(state.last_ms))
     }
 
+    /// The first step of the plan that is free. A receipt that may launch work lets the others go first, as the plan
+    /// has receipts before launches.
     fn next_step(&self, state: &RunState) -> Option<Step> {
-        self.plan(state).into_iter().find(|step| {
+        let mut steps = self.free_steps(state);
+        let first = steps.next()?;
+        if !launch::may_launch(state, &first) {
+            return Some(first);
+        }
+        let receives = |step: &Step| matches!(step, Step::Receive { .. });
+        let quiet = steps.find(|step| receives(step) && !launch::may_launch(state, step));
+        quiet.or(Some(first))
+    }
+
+    fn free_steps(&self, state: &RunState) -> impl Iterator<Item = Step> {
+        self.plan(state).into_iter().filter(|step| {
             let in_hand = match step {
                 // As long as this process has the call in flight, nothing is lost (T-18).
                 Step::Lookup { attempt_id } | Step::SettleLostRead { attempt_id } => {
@@ -181,7 +205,7 @@ impl RunOwner {
         myself: &ActorRef<RunMessage>,
     ) -> Result<(), Error> {
         match step {
-            Step::Receive { delivery_id } => self.receive(state, delivery_id).await,
+            Step::Receive { delivery_id } => self.receive(state, step, delivery_id, myself).await,
             Step::Admit { node_id } if !node(state, node_id)?.kind.runs_work() => {
                 let admit = AdmitIntent {
                     node_id: node_id.clone(),

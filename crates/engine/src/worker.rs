@@ -20,10 +20,10 @@ use praxis_model::stream::Subject;
 use crate::adapter::EffectReport;
 use crate::capability::Capability;
 use crate::effects;
-use crate::engine::{Engine, IntentRequest};
+use crate::engine::{Engine, IntentRequest, SequenceRequest, SequenceStep};
 use crate::error::{actor_lost, closing};
 use crate::limits::LEASE_LOOK_MS;
-use crate::message::{Claimed, Response};
+use crate::message::{Claimed, Response, Sequenced};
 use crate::ports::Draft;
 
 /// A worker's handle to one run. Each call's `request_id` makes it safe to send again: the same id with the same
@@ -192,6 +192,29 @@ impl Worker {
         };
         self.engine
             .submit(&self.capability, &self.request(request_id, intent))
+            .await
+    }
+
+    /// Takes several steps as one, all or nothing: a claim with its acknowledgement, the admission and the dispatch; or
+    /// a settlement and the boundary behind it (T-82). A settlement is kept though a later step is refused.
+    ///
+    /// # Errors
+    ///
+    /// The refusal of the first step that is refused, with its number in the detail `step`; as for
+    /// [`Engine::submit_sequence`].
+    pub async fn sequence(
+        &self,
+        request_id: &RequestId,
+        steps: Vec<SequenceStep>,
+    ) -> Result<Sequenced, Error> {
+        let request = SequenceRequest {
+            mission_id: self.mission_id.clone(),
+            run_id: self.run_id.clone(),
+            request_id: request_id.clone(),
+            steps,
+        };
+        self.engine
+            .submit_sequence(&self.capability, &request)
             .await
     }
 

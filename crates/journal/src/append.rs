@@ -78,6 +78,28 @@ impl Conditions {
             before_ms: decision.before_ms.clone(),
         }
     }
+
+    /// The conditions of a sequence to which a part with these is added: all of both (T-82). The parts are of one request
+    /// and one owner.
+    #[must_use]
+    pub fn and(mut self, part: Self) -> Self {
+        self.head |= part.head;
+        self.fence = self.fence.or(part.fence);
+        self.same.extend(part.same);
+        self.same.sort();
+        self.same.dedup();
+        self.gates = match (self.gates, part.gates) {
+            (Some(mut scopes), Some(more)) => {
+                scopes.extend(more);
+                scopes.sort();
+                scopes.dedup();
+                Some(scopes)
+            }
+            (scopes, more) => scopes.or(more),
+        };
+        self.before_ms.extend(part.before_ms);
+        self
+    }
 }
 
 /// The key of a request: unique per mission and principal (HF-02), kept for life.

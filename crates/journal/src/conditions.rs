@@ -4,7 +4,6 @@
 //! knowledge here is the table that says what launches work (T-51). Called by the ledger for every append.
 
 use aiws::decimal::U64;
-use aiws::id::NodeId;
 use praxis_journal_format::Sealed;
 use praxis_journal_format::chain::belongs;
 use praxis_model::account::Posting;
@@ -60,19 +59,15 @@ pub(crate) fn check(
         .sealed
         .iter()
         .try_for_each(|sealed| conditioned(&sealed.event, conditions))?;
-    // Head and what the outcome brings are checked part by part, each part against the parts before it.
-    head(view, &first.event)?;
-    fence(old(Plant::FenceAtBatchStart, start, view), conditions)?;
-    append
-        .sealed
-        .iter()
-        .try_for_each(|sealed| decided_under(&sealed.event, conditions))?;
-    same(view, conditions)?;
-    gates(view, append)?;
+    // Each part is checked against the parts before it, as if they had been committed.
     let mut next = Box::new(view.clone());
     let mut hints = Vec::with_capacity(append.sealed.len());
     for sealed in &append.sealed {
         head(&next, &sealed.event)?;
+        fence(old(Plant::FenceAtBatchStart, start, &next), conditions)?;
+        decided_under(&sealed.event, conditions)?;
+        same(&next, conditions)?;
+        gates(&next, append, &sealed.event)?;
         identity(&next, &sealed.event, lookup)?;
         before(conditions, now_ms)?;
         timely(&sealed.event, now_ms)?;
@@ -257,22 +252,19 @@ fn same(view: &View, conditions: &Conditions) -> Result<(), AppendError> {
     Ok(())
 }
 
-/// Stage 7: nothing holds the run, its mission or an ancestor; a held branch, only what is launched in it.
-fn gates(view: &View, append: &Append) -> Result<(), AppendError> {
-    if plant::is(Plant::GateUnchecked) {
+/// Stage 7: nothing holds the run, its mission or an ancestor; a held branch, only what is launched in it. Whoever asks
+/// for gates without launching anything asks for all of them.
+fn gates(view: &View, append: &Append, event: &Event) -> Result<(), AppendError> {
+    let launching = |event: &Event| launches(event.kind) != Launch::Nothing;
+    let concerned =
+        launching(event) || !append.sealed.iter().any(|sealed| launching(&sealed.event));
+    if !concerned || plant::is(Plant::GateUnchecked) {
         return Ok(());
     }
-    let events = append.sealed.iter().map(|sealed| &sealed.event);
-    let launching = events.filter(|event| launches(event.kind) != Launch::Nothing);
-    let mut places: Vec<Option<&NodeId>> =
-        launching.map(|event| event.outcome.launched_in()).collect();
-    if places.is_empty() {
-        // Whoever asks for gates without launching anything asks for all of them.
-        places.push(None);
-    }
+    let place = event.outcome.launched_in().filter(|_| launching(event));
     for scope in append.conditions.gates.iter().flatten() {
         let mut gates = view.gates(scope).iter();
-        if let Some(gate) = gates.find(|gate| places.iter().any(|node| gate.stops(*node))) {
+        if let Some(gate) = gates.find(|gate| gate.stops(place)) {
             return Err(refuse(Refusal::Gate {
                 scope: scope.clone(),
                 gate: gate.clone(),

@@ -439,6 +439,9 @@ impl Walk<'_> {
                 "the index covers more events than the log has",
             );
         }
+        if let Err(error) = self.chain.ended() {
+            self.report.whole(Code::TailLost, error.to_string());
+        }
         if let Some(fold) = &self.fold {
             let wrong = compare::views(fold, view);
             wrong

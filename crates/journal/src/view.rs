@@ -429,7 +429,7 @@ pub(crate) fn identities(
 }
 
 /// An account's row after a posting. A reservation's bound is the business of the conditions; here it is recorded.
-pub(crate) fn post(row: Option<&AccountRow>, posting: &Posting) -> Result<AccountRow, String> {
+pub fn post(row: Option<&AccountRow>, posting: &Posting) -> Result<AccountRow, String> {
     let Posting::Open { bound, .. } = posting else {
         let row = row.ok_or_else(|| {
             format!(

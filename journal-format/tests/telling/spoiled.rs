@@ -174,6 +174,14 @@ pub fn invalid(golden: &[u8]) -> Vec<(&'static str, Vec<u8>, &'static str, &'sta
             "after",
         ),
         ("not-opened", not_opened(), "NOT_OPENED", "opens"),
+        (
+            "half-a-sequence",
+            forged(&super::golden()[..2]),
+            "PART",
+            "part 2 of 2",
+        ),
+        ("foreign-part", foreign_part(), "PART", "part 2 of 2"),
+        ("late-part", late_part(), "PART", "part 1"),
     ]
     .into_iter()
     .chain(misshapen().map(|(name, from, to, fault, word)| {
@@ -313,20 +321,47 @@ fn not_opened() -> Vec<u8> {
     let mut event = run.event.clone();
     event.prev_hash = aiws::digest::Digest::ZERO;
     let sealed = praxis_journal_format::seal(event).unwrap();
+    forged(&[sealed])
+}
+
+/// An export whose second part of a sequence is of another request; every hash in it is right.
+fn foreign_part() -> Vec<u8> {
+    let mut events = super::golden();
+    events.truncate(3);
+    let mut event = events[2].event.clone();
+    event.request_digest = sha256(b"another body");
+    events[2] = praxis_journal_format::seal(event).unwrap();
+    forged(&events)
+}
+
+/// An export with the second part of a sequence alone; every hash in it is right.
+fn late_part() -> Vec<u8> {
+    let mut events = super::golden();
+    events.truncate(2);
+    let mut event = events[1].event.clone();
+    event.part.k.0 = 2;
+    events[1] = praxis_journal_format::seal(event).unwrap();
+    forged(&events)
+}
+
+/// The export of events that no writer would write, with a right trailer.
+fn forged(events: &[Sealed]) -> Vec<u8> {
     let header = String::from_utf8(exported(&[])).unwrap();
-    let header = header.split_inclusive('\n').next().unwrap().to_owned();
-    let event = String::from_utf8(sealed.bytes).unwrap();
-    let line = format!(
-        "{{\"event\":{event},\"hash\":\"{}\",\"sequence\":\"1\"}}\n",
-        sealed.hash
+    let mut before = header.split_inclusive('\n').next().unwrap().to_owned();
+    let mut heads = std::collections::BTreeMap::new();
+    for (sequence, sealed) in (1..).zip(events) {
+        let (event, hash) = (std::str::from_utf8(&sealed.bytes).unwrap(), sealed.hash);
+        before +=
+            &format!("{{\"event\":{event},\"hash\":\"{hash}\",\"sequence\":\"{sequence}\"}}\n");
+        let (stream, revision) = (&sealed.event.stream, sealed.event.revision);
+        let head =
+            format!("{{\"hash\":\"{hash}\",\"revision\":\"{revision}\",\"stream\":\"{stream}\"}}");
+        heads.insert(stream.clone(), head);
+    }
+    let (count, digest) = (events.len(), sha256(before.as_bytes()));
+    let heads = heads.into_values().collect::<Vec<_>>().join(",");
+    let trailer = format!(
+        "{{\"trailer\":{{\"count\":\"{count}\",\"digest\":\"{digest}\",\"heads\":[{heads}]}}}}\n"
     );
-    let head = format!(
-        "{{\"hash\":\"{}\",\"revision\":\"1\",\"stream\":\"{}\"}}",
-        sealed.hash, sealed.event.stream
-    );
-    let before = header + &line;
-    let digest = sha256(before.as_bytes());
-    let trailer =
-        format!("{{\"trailer\":{{\"count\":\"1\",\"digest\":\"{digest}\",\"heads\":[{head}]}}}}\n");
     (before + &trailer).into_bytes()
 }

@@ -88,6 +88,9 @@ impl Oracle {
             );
             return Err(Broken::new(Invariant::HeadsAreLast, what));
         }
+        if handed.rows.len() > 1 {
+            self.mark("sequence-stored");
+        }
         for row in &handed.rows {
             self.log.denied.remove(&row.hash);
             self.fold(row, whose(handed))?;

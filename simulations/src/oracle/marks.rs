@@ -3,7 +3,7 @@
 //! Invariant: a name is never given to another state. Set all over the oracle, read by reports.
 
 /// All of them, sorted.
-pub const MARKS: [&str; 29] = [
+pub const MARKS: [&str; 30] = [
     "answer-lost",
     "budget-refused",
     "canceled",
@@ -32,5 +32,6 @@ pub const MARKS: [&str; 29] = [
     "replayed",
     "replayed-conflict",
     "retried",
+    "sequence-stored",
     "unknown-reconciled",
 ];

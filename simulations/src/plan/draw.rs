@@ -185,6 +185,7 @@ impl Draw {
             fate: self.fate(),
             cost: self.rng.small(12),
             kill: self.kill_point(),
+            paired: self.rng.chance(25),
         }
     }
 

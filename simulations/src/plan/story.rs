@@ -42,6 +42,7 @@ impl Draw {
             fate: Fate::Applied,
             cost: 11,
             kill: Kill::No,
+            paired: false,
         }
     }
 

@@ -154,7 +154,10 @@ impl Sim {
             act.run,
             words::plain(&choice)
         ));
-        self.prepare_choice(process, act, owner, &choice)
+        match self.prepare_choice(process, act, owner, &choice)? {
+            Some(first) if act.paired => self.paired(process, act, owner, first).map(Some),
+            alone => Ok(alone),
+        }
     }
 
     pub(super) fn prepare_choice(

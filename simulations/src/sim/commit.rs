@@ -95,17 +95,17 @@ impl Sim {
         answers: &[AppendResult],
     ) -> Result<(), Broken> {
         for (append, answer) in appends.iter().zip(answers) {
-            let (Ok(Appended::Committed { sequence, .. }), Some(last)) =
-                (answer, append.sealed.last())
+            let (Ok(Appended::Committed { sequence, .. }), Some(first)) =
+                (answer, append.sealed.first())
             else {
                 continue;
             };
             let stands = |at: u64| process.ledger.frames(at).map(|found| hash_at(found, at));
             let (invariant, what) = match stands(*sequence) {
-                Ok(Some(hash)) if hash == last.hash => continue,
+                Ok(Some(hash)) if hash == first.hash => continue,
                 Err(_) if self.was_struck() || !self.disk.has_power() => continue,
                 Err(error) => (Invariant::HashCovers, error.to_string()),
-                Ok(_) if matches!(stands(sequence + 1), Ok(Some(hash)) if hash == last.hash) => (
+                Ok(_) if matches!(stands(sequence + 1), Ok(Some(hash)) if hash == first.hash) => (
                     Invariant::SequenceGapFree,
                     "it stands one further".to_owned(),
                 ),

@@ -130,6 +130,7 @@ impl Sim {
                 fate: Fate::Applied,
                 cost: 1,
                 kill: Kill::No,
+                paired: false,
             };
             self.last_refusal = None;
             flow = self.step(process, &Step::Act(act))?;

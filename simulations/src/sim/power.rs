@@ -441,6 +441,7 @@ impl Sim {
             fate: crate::world::Fate::Applied,
             cost: 1,
             kill: crate::plan::Kill::No,
+            paired: false,
         };
         let prepared = self.prepare(process, &act)?;
         if let Some(old) = process.numbered(run, number) {

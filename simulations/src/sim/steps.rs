@@ -131,6 +131,7 @@ impl Sim {
             fate: crate::world::Fate::Applied,
             cost: 1,
             kill: Kill::No,
+            paired: false,
         })
     }
 

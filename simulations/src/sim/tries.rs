@@ -189,6 +189,7 @@ impl Sim {
             fate: Fate::Applied,
             cost: 1,
             kill: Kill::No,
+            paired: false,
         };
         let asks = steps.iter().filter_map(|step| match step {
             plan::Step::Admit { node_id } => admit(&blind, &act, node_id).ok().flatten(),
@@ -320,6 +321,7 @@ fn admit_again(state: &RunState, pick: u8) -> Result<Option<Ask>, Error> {
         fate: Fate::Applied,
         cost: 2,
         kill: Kill::No,
+        paired: false,
     };
     Ok(admit(state, &act, &node_id)?.map(|(ask, _)| ask))
 }

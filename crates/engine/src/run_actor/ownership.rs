@@ -24,7 +24,7 @@ impl RunOwner {
                 intent: Intent::Command { body },
                 ..
             } => body.kind() == CommandType::RecoverOwnership,
-            What::Intent { .. } => false,
+            What::Intent { .. } | What::Acknowledge { .. } => false,
         };
         match &self.blocked {
             Some(error) if !recovery => Err(error.clone()),

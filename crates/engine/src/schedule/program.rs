@@ -6,21 +6,19 @@
 use std::sync::Arc;
 
 use aiws::error::{Code, Error};
-use aiws::id::{AttemptId, NodeId, OperationId};
-use aiws::record::AdmissionProposal;
-use praxis_model::command::{AdmitIntent, Intent};
+use aiws::id::{NodeId, OperationId};
+use praxis_model::command::Intent;
 use praxis_model::plan::Step;
 use praxis_model::run::RunState;
-use praxis_model::stream::derived;
 use praxis_model::table::{self, StreamKind};
 use ractor::ActorRef;
 
+use super::launch::recipient;
 use super::node;
 use crate::adapter::Adapter;
 use crate::ask;
 use crate::capability::{CLASS_SCHEDULER, Capability};
-use crate::message::{RunMessage, What};
-use crate::ports::Draft;
+use crate::message::RunMessage;
 use crate::program::{Conclusion, EffectPlan};
 use crate::run_actor::{RunOwner, own_request};
 
@@ -53,9 +51,19 @@ impl RunOwner {
         step: &Step,
         effect: EffectPlan,
     ) -> Result<(), Error> {
-        let adapter = self.registered(&effect.adapter)?;
+        let adapter = match (self.registered(&effect.adapter), step) {
+            (Err(_), Step::Receive { delivery_id }) => {
+                return self.receive_alone(state, delivery_id).await;
+            }
+            (adapter, _) => adapter?,
+        };
         match step {
-            Step::Admit { node_id } => self.admit(state, node_id, &adapter, effect).await,
+            Step::Receive { delivery_id } => {
+                let node_id = recipient(state, delivery_id)?;
+                self.launch(state, &node_id, Some(delivery_id), adapter, effect)
+                    .await
+            }
+            Step::Admit { node_id } => self.launch(state, node_id, None, adapter, effect).await,
             Step::Dispatch {
                 node_id,
                 operation_id,
@@ -77,42 +85,6 @@ impl RunOwner {
             }
             _ => Ok(()),
         }
-    }
-
-    pub(super) async fn admit(
-        &mut self,
-        state: &Arc<RunState>,
-        node_id: &NodeId,
-        adapter: &Arc<dyn Adapter>,
-        effect: EffectPlan,
-    ) -> Result<(), Error> {
-        let revision = state.head.revision.get() + 1;
-        let operation_id = OperationId::from(derived(&self.stream, revision, "operation", 0));
-        let admission_ref = derived(&self.stream, revision, "admission", 0);
-        let proposal = AdmissionProposal {
-            operation_id: operation_id.clone(),
-            attempt_id: AttemptId::from(derived(&self.stream, revision, "attempt", 0)),
-            fingerprint: aiws::canonical::digest_of(&effect.action)?,
-            action: effect.action,
-            effect: adapter.class(),
-            grant_id: effect.grant_id,
-            approval_id: effect.approval_id,
-            amount: effect.amount,
-        };
-        let admit = AdmitIntent {
-            node_id: node_id.clone(),
-            admission_ref: Some(admission_ref.clone()),
-        };
-        let mut request = own_request(Capability::system(CLASS_SCHEDULER)?, Intent::Admit(admit))?;
-        if let What::Intent { draft, .. } = &mut request.what {
-            *draft = Some(Draft {
-                admission_ref,
-                proposal,
-            });
-        }
-        self.take(&request).await?;
-        self.schedule.adapters.insert(operation_id, effect.adapter);
-        Ok(())
     }
 
     /// Prepares another try of an operation that the program does not give up.

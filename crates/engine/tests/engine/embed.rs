@@ -55,8 +55,15 @@ async fn the_example_runs() {
 /// its requests are replays or first tries, and the effect happens once.
 #[tokio::test]
 async fn a_killed_process_goes_on_from_its_requests() {
+    // The fourth append admits and dispatches.
     for number in 1..=4 {
-        for point in ["before-commit", "after-commit", "before-reply"] {
+        let points = ["before-commit", "after-commit", "before-reply"];
+        let points = if number < 4 {
+            &points[..]
+        } else {
+            &points[..1]
+        };
+        for point in points {
             let dir = tempfile::TempDir::new().expect("a directory");
             let store = dir.path().join("store");
             let at = format!("{number}:{point}");

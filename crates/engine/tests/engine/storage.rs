@@ -4,14 +4,15 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-use aiws::record::{EffectClass, RestartPolicy, VerificationVerdict};
+use aiws::record::{EffectClass, RestartPolicy, SettledOutcome, VerificationVerdict};
 use praxis_engine::Shutdown;
 use praxis_journal::{Disk, FileDisk, StorageBackend};
 use praxis_model::command::{Body, Intent, Verify};
 
-use crate::support::{World, digest, id, intent};
+use crate::sequences::{conclude, launch, receive, worker};
+use crate::support::{Open, World, boundary_of, dec, digest, draft_of, id, intent, lin};
 
 const RUN: &str = "run";
 const FAIL_WRITE: u8 = 1;
@@ -22,18 +23,33 @@ const FAIL_SYNC: u8 = 2;
 struct Failing {
     files: FileDisk,
     armed: Arc<AtomicU8>,
+    /// How often the log was synced.
+    syncs: Arc<AtomicUsize>,
 }
 
 #[derive(Debug)]
 struct FailingFile {
     file: Arc<dyn StorageBackend>,
     armed: Option<Arc<AtomicU8>>,
+    syncs: Arc<AtomicUsize>,
 }
 
 impl Failing {
+    /// The store of a world, with what arms the next fault and what counts syncs.
+    fn under(world: &mut World) -> (Arc<AtomicU8>, Arc<AtomicUsize>) {
+        let (armed, syncs) = (Arc::new(AtomicU8::new(0)), Arc::new(AtomicUsize::new(0)));
+        world.disk = Some(Arc::new(Self {
+            files: FileDisk::new(world.dir.path().join("store")),
+            armed: Arc::clone(&armed),
+            syncs: Arc::clone(&syncs),
+        }));
+        (armed, syncs)
+    }
+
     fn file(&self, name: &str, file: Arc<dyn StorageBackend>) -> Arc<dyn StorageBackend> {
         let armed = name.starts_with("log-").then(|| Arc::clone(&self.armed));
-        Arc::new(FailingFile { file, armed })
+        let syncs = Arc::clone(&self.syncs);
+        Arc::new(FailingFile { file, armed, syncs })
     }
 }
 
@@ -91,6 +107,9 @@ impl StorageBackend for FailingFile {
         if self.fires(FAIL_SYNC) {
             return Err(io::Error::other("the device failed"));
         }
+        if self.armed.is_some() {
+            self.syncs.fetch_add(1, Ordering::SeqCst);
+        }
         self.file.sync_data()
     }
 
@@ -125,12 +144,7 @@ async fn hf_02_7_an_append_that_fails_is_looked_for() {
         let open = world.open().await;
         open.lin(RUN, RestartPolicy::Auto, false).await;
         world.close(open, Shutdown::Drain).await;
-        let armed = Arc::new(AtomicU8::new(0));
-        let files = FileDisk::new(world.dir.path().join("store"));
-        world.disk = Some(Arc::new(Failing {
-            files,
-            armed: Arc::clone(&armed),
-        }));
+        let (armed, _) = Failing::under(&mut world);
         let open = world.open().await;
         open.command(RUN, "q-before", verify("before"))
             .await
@@ -163,4 +177,134 @@ async fn hf_02_7_an_append_that_fails_is_looked_for() {
         );
         world.close(open, Shutdown::Drain).await;
     }
+}
+
+/// Proves T-82, HF-02.7: a sequence whose append fails is in the log as a whole or not at all, and the same request, sent
+/// until it is accepted, makes one admission and one dispatch.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t_82_a_sequence_whose_append_fails_is_looked_for() {
+    for what in [FAIL_WRITE, FAIL_SYNC] {
+        let mut world = World::new(EffectClass::External);
+        let open = world.open().await;
+        open.lin(RUN, RestartPolicy::Auto, false).await;
+        world.close(open, Shutdown::Drain).await;
+        let (armed, _) = Failing::under(&mut world);
+        let open = world.open().await;
+        let before = open.state(RUN).await.head.revision.get();
+        armed.store(what, Ordering::SeqCst);
+        let first = worker(&open).sequence(&id("q"), launch("a")).await;
+        assert_eq!(armed.load(Ordering::SeqCst), 0, "the fault was met");
+        let kept = open.state(RUN).await.head.revision.get() - before;
+        assert_eq!(kept, if first.is_ok() { 2 } else { 0 }, "{first:?}");
+        let second = worker(&open).sequence(&id("q"), launch("a")).await;
+        let second = second.expect("accepted or replayed");
+        let replayed = second
+            .steps
+            .iter()
+            .all(|step| step.response.event.is_none());
+        assert_eq!((second.steps.len(), replayed), (2, first.is_ok()));
+        assert_eq!(open.state(RUN).await.head.revision.get(), before + 2);
+        let report = open
+            .host
+            .journal()
+            .verify_deep(&mut |_, _| {})
+            .expect("read");
+        assert!(report.is_sound(), "{:?}", report.findings);
+        world.close(open, Shutdown::Drain).await;
+    }
+}
+
+/// A worker does two nodes of LIN by its ten commands.
+async fn one_by_one(open: &Open) {
+    let worker = worker(open);
+    for (index, node) in ["a", "b"].into_iter().enumerate() {
+        let name = |what: &str| id(&format!("q-{what}-{node}"));
+        if node == "b" {
+            let state = open.state(RUN).await;
+            let delivery = state
+                .deliveries
+                .values()
+                .next()
+                .expect("a delivery")
+                .record
+                .clone();
+            let claimed = worker
+                .claim(&name("claim"), &delivery.delivery_id, None)
+                .await;
+            let token = claimed.expect("claimed").token.expect("a token");
+            let generation = "1".parse().expect("a generation");
+            worker
+                .acknowledge(
+                    &name("ack"),
+                    &delivery.delivery_id,
+                    &delivery.handoff,
+                    &token,
+                    generation,
+                )
+                .await
+                .expect("acknowledged");
+        }
+        let admitted = worker
+            .admit(&name("admit"), &id(node), Some(draft_of(node)))
+            .await;
+        admitted.expect("admitted");
+        worker
+            .dispatch(&name("dispatch"), &id(node))
+            .await
+            .expect("dispatched");
+        let (attempt, evidence) = (id(&format!("at-{node}-1")), vec![id("seen")]);
+        let applied = SettledOutcome::ConfirmedApplied;
+        let settled = worker
+            .settle(&name("settle"), &attempt, applied, dec(3), evidence)
+            .await;
+        settled.expect("settled");
+        let boundary = boundary_of(&lin().nodes[index]);
+        worker
+            .commit_boundary(&name("boundary"), boundary)
+            .await
+            .expect("committed");
+    }
+}
+
+/// The same two nodes by four sequences.
+async fn by_sequences(open: &Open) {
+    for step in 0..4 {
+        let steps = match step {
+            0 => launch("a"),
+            1 => conclude(0),
+            2 => receive(&*open.state(RUN).await, "b"),
+            _ => conclude(1),
+        };
+        let request = id(&format!("q-{step}"));
+        worker(open)
+            .sequence(&request, steps)
+            .await
+            .expect("accepted");
+    }
+}
+
+/// Two nodes take ten commits by single commands and four by sequences, and the log's syncs go with the commits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sequences_save_syncs() {
+    let mut found = Vec::new();
+    for sequences in [false, true] {
+        let mut world = World::new(EffectClass::External);
+        let open = world.open().await;
+        open.lin(RUN, RestartPolicy::Auto, false).await;
+        world.close(open, Shutdown::Drain).await;
+        let (_, syncs) = Failing::under(&mut world);
+        let open = world.open().await;
+        let before = syncs.load(Ordering::SeqCst);
+        match sequences {
+            false => one_by_one(&open).await,
+            true => by_sequences(&open).await,
+        }
+        found.push(syncs.load(Ordering::SeqCst) - before);
+        let state = open.state(RUN).await;
+        assert_eq!(state.manifests.size(), 2);
+        world.close(open, Shutdown::Drain).await;
+    }
+    let (singles, sequences) = (found[0], found[1]);
+    println!("{singles} syncs of the log by ten commands, {sequences} by four sequences");
+    assert_eq!(singles * 4, sequences * 10);
 }

@@ -11,6 +11,7 @@ pub use records::{action_of, boundary_of, config, contract, dec, draft_of, id, l
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -39,6 +40,8 @@ pub struct World {
     pub policy: Arc<Policy>,
     /// The outside.
     pub outside: Arc<Outside>,
+    /// Who drives runs.
+    pub driver: Arc<Driver>,
     /// Called at every crash point.
     pub probe: Slot,
     /// What claim tokens derive from.
@@ -63,6 +66,7 @@ impl World {
             clock: Arc::new(ManualClock::new(1000)),
             policy: Arc::default(),
             outside: Arc::new(Outside::new(class)),
+            driver: Arc::default(),
             probe: Arc::default(),
             seed: 7,
             disk: None,
@@ -77,8 +81,13 @@ impl World {
     /// Opens the engine, creating the store the first time. A process that another test starts has a copy of every
     /// lock of this one for a moment, until it becomes another program.
     pub async fn open(&self) -> Open {
+        self.open_at(self.dir.path()).await
+    }
+
+    /// As [`open`](World::open), on another directory.
+    pub async fn open_at(&self, root: &Path) -> Open {
         for _ in 0..1_000_000 {
-            match self.try_open().await {
+            match self.try_open(root).await {
                 Err(error) if error.code().name() == "STORE_LOCKED" => {
                     tokio::task::yield_now().await
                 }
@@ -88,14 +97,14 @@ impl World {
         panic!("the lock was never let go of");
     }
 
-    async fn try_open(&self) -> Result<Open, EngineError> {
-        let artifacts = FileArtifacts::open(&self.dir.path().join("artifacts")).expect("artifacts");
+    async fn try_open(&self, root: &Path) -> Result<Open, EngineError> {
+        let artifacts = FileArtifacts::open(&root.join("artifacts")).expect("artifacts");
         let adapter: Arc<dyn Adapter> = self.outside.clone();
         let probe = Arc::clone(&self.probe);
         let options = Options {
             create: true,
             adapters: BTreeMap::from([("outside".to_owned(), adapter)]),
-            program: Some(Arc::new(Driver)),
+            program: Some(self.driver.clone()),
             disk: self.disk.clone(),
             probe: Some(Arc::new(move |passing: &Passing| {
                 let taken = probe
@@ -114,7 +123,7 @@ impl World {
             authorizer: self.policy.clone(),
             artifacts: Arc::new(artifacts),
         };
-        let (engine, host) = Engine::open(&self.dir.path().join("store"), options, ports).await?;
+        let (engine, host) = Engine::open(&root.join("store"), options, ports).await?;
         *self.outside.journal.lock().expect("journal") = Some(host.journal().clone());
         Ok(Open { engine, host })
     }

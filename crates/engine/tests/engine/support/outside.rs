@@ -3,6 +3,9 @@
 //! Used by the world of every test.
 
 use std::collections::BTreeSet;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -108,6 +111,8 @@ pub struct Outside {
     pub early: AtomicBool,
     /// Whether a look-up knows what a call did.
     pub answers: AtomicBool,
+    /// A file that has a line per call, so that it outlives this process.
+    pub record: Mutex<Option<PathBuf>>,
 }
 
 impl Outside {
@@ -124,6 +129,7 @@ impl Outside {
             journal: Mutex::default(),
             early: AtomicBool::new(false),
             answers: AtomicBool::new(class == EffectClass::Idempotent),
+            record: Mutex::default(),
         }
     }
 
@@ -161,6 +167,14 @@ impl Adapter for Outside {
             .expect("calls")
             .push(call.attempt_id.clone());
         self.nodes.lock().expect("nodes").push(call.node_id.clone());
+        if let Some(path) = &*self.record.lock().expect("record") {
+            let line = format!("{} {}\n", call.node_id, call.attempt_id);
+            let mut file = OpenOptions::new().create(true).append(true).open(path);
+            file.as_mut()
+                .expect("a file")
+                .write_all(line.as_bytes())
+                .expect("a line");
+        }
         let behaviour = *self.behaviour.lock().expect("behaviour");
         self.arrived.add_permits(1);
         Box::pin(async move {
@@ -202,7 +216,21 @@ impl Adapter for Outside {
 }
 
 /// Drives runs whose id begins with `driven`: every TASK through the outside, every control node at once.
-pub struct Driver;
+pub struct Driver {
+    /// One permit per conclusion that may be drawn; none held back while it has plenty.
+    pub thinks: Semaphore,
+    /// How often it was asked for an effect, and for a conclusion.
+    pub asked: Mutex<(usize, usize)>,
+}
+
+impl Default for Driver {
+    fn default() -> Self {
+        Self {
+            thinks: Semaphore::new(1000),
+            asked: Mutex::default(),
+        }
+    }
+}
 
 impl Program for Driver {
     fn drives(&self, run: &RunState) -> bool {
@@ -213,6 +241,7 @@ impl Program for Driver {
     }
 
     fn effect(&self, ctx: &NodeContext) -> Result<EffectPlan, Error> {
+        self.asked.lock().expect("asked").0 += 1;
         Ok(EffectPlan {
             adapter: "outside".to_owned(),
             action: action_of(&ctx.node.id),
@@ -223,6 +252,10 @@ impl Program for Driver {
     }
 
     fn conclude(&self, ctx: &NodeContext) -> Result<Conclusion, Error> {
+        self.asked.lock().expect("asked").1 += 1;
+        // Asked on a thread that may block.
+        let thought = tokio::runtime::Handle::current().block_on(self.thinks.acquire());
+        drop(thought.expect("open"));
         Ok(Conclusion::completed(&ctx.node))
     }
 }
