@@ -11,6 +11,7 @@ pub mod hops;
 pub mod licences;
 pub mod pages;
 pub mod source;
+pub mod veils;
 
 /// Fails with every problem of a rule on a line of its own.
 ///

@@ -18,7 +18,7 @@ use crate::limits::{MAX_MESSAGE_SCALARS, MAX_POINTER_BYTES};
 /// let error = Error::new(Code::SchemaInvalid, "expected a string, found a number").at("/id");
 /// assert_eq!(error.to_string(), "SCHEMA_INVALID: expected a string, found a number (at /id)");
 /// ```
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Error {
     /// The stable code.
     pub code: Code,
@@ -102,6 +102,20 @@ impl Error {
             "stage": self.stage.name(),
             "details": Value::Object(details),
         }
+    }
+}
+
+/// With its details in clear: they are closed facts.
+impl fmt::Debug for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let details = Value::Object(self.details.clone());
+        out.debug_struct("Error")
+            .field("code", &self.code)
+            .field("stage", &self.stage)
+            .field("message", &self.message)
+            .field("pointer", &self.pointer)
+            .field("details", &format_args!("{details}"))
+            .finish()
     }
 }
 

@@ -11,6 +11,7 @@
 mod approvals;
 mod bodies;
 mod branches;
+mod canaries;
 mod choices;
 mod crash;
 mod deep;
