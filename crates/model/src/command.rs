@@ -10,13 +10,13 @@ use aiws::digest::Digest;
 use aiws::error::Error;
 use aiws::id::{
     ApprovalId, AssessmentId, AttemptId, DeliveryId, EvidenceId, HoldId, Id, MissionId, NodeId,
-    OperationId, RequestId, RunId, SummaryId,
+    OperationId, RequestId, RunId,
 };
 use aiws::json::Value;
 use aiws::record::{
-    AcceptanceVerdict, ApprovalDecision, Artifact, Blocker, Cause, Consumption, Context, Contract,
-    Criterion, Grant, Graph, HandoffConfig, HandoffRef, HoldDecision, HoldReason, Manifest,
-    OutcomeStatus, Ref, SettledOutcome, SummaryAuthor, VerificationVerdict,
+    AcceptanceVerdict, ApprovalDecision, Artifact, Cause, Consumption, Context, Contract,
+    Criterion, Grant, Graph, HandoffConfig, HandoffRef, HoldDecision, Manifest,
+    OutcomeStatus, Ref, SettledOutcome, VerificationVerdict,
 };
 use aiws::veil::{Content, Veiled};
 use serde::{Deserialize, Serialize};

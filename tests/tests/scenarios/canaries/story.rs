@@ -49,7 +49,7 @@ async fn hand_in(w: &mut World, notes: &Notes, actor: &str, sent: &Sent) -> Resu
     match &said {
         Ok(answer) => {
             notes.debug(&(&answer.event, answer.revision, &answer.result));
-            for token in &answer.token {
+            if let Some(token) = &answer.token {
                 notes.token(token);
             }
         }
