@@ -7,6 +7,8 @@ mod again;
 pub mod crates;
 pub mod docs;
 pub mod golden;
+#[cfg(test)]
+mod handoff;
 pub mod hops;
 pub mod licences;
 pub mod pages;

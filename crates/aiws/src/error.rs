@@ -6,7 +6,7 @@ use std::fmt;
 
 pub use crate::code::{Code, Namespace, Stage};
 use crate::json::{Object, Value};
-use crate::limits::{MAX_MESSAGE_SCALARS, MAX_POINTER_BYTES};
+use crate::limits::{FOUND_SCALARS, MAX_MESSAGE_SCALARS, MAX_POINTER_BYTES};
 
 /// A refusal or failure with a stable code (ERR-PREC.4).
 ///
@@ -127,6 +127,15 @@ impl fmt::Display for Error {
             Some(pointer) => write!(out, " (at {pointer})"),
             None => Ok(()),
         }
+    }
+}
+
+/// As much of a text that was found as a message repeats: enough to see a mistake, too little of a secret that was put
+/// in the wrong place (HD-02.10).
+pub fn beginning(text: &str) -> String {
+    match text.char_indices().nth(FOUND_SCALARS) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

@@ -132,8 +132,7 @@ mod tests {
             values: BTreeMap::from([("NAME".to_owned(), word.clone())]),
             text: Some(word),
         };
-        let expected =
-            "Kept { id: 1, text: <6 bytes>, bytes: <6 bytes>, values: <6 bytes> }";
+        let expected = "Kept { id: 1, text: <6 bytes>, bytes: <6 bytes>, values: <6 bytes> }";
         assert_eq!(format!("{kept:?}"), expected);
     }
 }

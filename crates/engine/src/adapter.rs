@@ -147,7 +147,9 @@ pub enum Lookup {
 impl fmt::Debug for EffectOutcome {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Applied { actual } => out.debug_struct("Applied").field("actual", actual).finish(),
+            Self::Applied { actual } => {
+                out.debug_struct("Applied").field("actual", actual).finish()
+            }
             Self::NotApplied => out.write_str("NotApplied"),
             Self::Uncertain { why } => write!(out, "Uncertain({:?})", Veiled(why.len())),
         }

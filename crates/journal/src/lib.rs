@@ -60,9 +60,9 @@ pub use disk::{Disk, FileDisk};
 pub use error::{Busy, StoreError};
 pub use journal::{Copied, Journal};
 pub use ledger::{Clock, FlushJob, Ledger, Options, SystemClock};
+pub use notification::Notification;
 /// The storage trait below the log and the index, so that no other crate names redb.
 pub use redb::{BackendError, StorageBackend};
-pub use notification::Notification;
 pub use rows::RequestRow;
 pub use verify::VerifyReport;
 pub use view::View;

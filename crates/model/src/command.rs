@@ -15,8 +15,8 @@ use aiws::id::{
 use aiws::json::Value;
 use aiws::record::{
     AcceptanceVerdict, ApprovalDecision, Artifact, Cause, Consumption, Context, Contract,
-    Criterion, Grant, Graph, HandoffConfig, HandoffRef, HoldDecision, Manifest,
-    OutcomeStatus, Ref, SettledOutcome, VerificationVerdict,
+    Criterion, Grant, Graph, HandoffConfig, HandoffRef, HoldDecision, Manifest, OutcomeStatus, Ref,
+    SettledOutcome, VerificationVerdict,
 };
 use aiws::veil::{Content, Veiled};
 use serde::{Deserialize, Serialize};

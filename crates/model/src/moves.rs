@@ -7,6 +7,7 @@ use aiws::record::{AttemptStatus, ConsumptionState, DeliveryState, HoldState, Li
 
 use crate::command::CommandType;
 use crate::run::NodeStatus;
+use crate::transition::Transition;
 
 /// One legal move.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +37,36 @@ pub fn is_made_by<S: PartialEq>(
     moves.any(|one| one.from == from && one.to == to && one.by.contains(&kind))
 }
 
+/// Whether the tables let a command make a change; a change that moves none of these may be made by any.
+pub fn are_of(kind: CommandType, change: &Transition) -> bool {
+    let is = |from, to| is_made_by(NODE, from, to, kind);
+    match change {
+        Transition::NodeMoved { from, to, .. } => is(Some(*from), *to),
+        Transition::IterationEnded { .. } => {
+            is_made_by(ITERATION, Some(N::Active), N::Pending, kind)
+        }
+        Transition::GraphActivated {} => is(None, N::Pending),
+        Transition::DeliveryOpened { .. } => is_made_by(DELIVERY, None, D::Pending, kind),
+        Transition::DeliveryMoved { from, to, .. } => is_made_by(DELIVERY, Some(*from), *to, kind),
+        Transition::HoldOpened { .. } => is_made_by(HOLD, None, H::Open, kind),
+        Transition::HoldClosed { to, .. } => is_made_by(HOLD, Some(H::Open), *to, kind),
+        Transition::LifecycleMoved { from, to, .. } => {
+            is_made_by(LIFECYCLE, Some(*from), *to, kind)
+        }
+        Transition::OperationAdmitted { .. } | Transition::AttemptPrepared { .. } => {
+            is_made_by(ATTEMPT, None, A::Prepared, kind)
+        }
+        Transition::AttemptMoved { from, to, .. } => is_made_by(ATTEMPT, Some(*from), *to, kind),
+        Transition::ConsumptionRecorded { .. } => {
+            is_made_by(CONSUMPTION, None, ConsumptionState::Valid, kind)
+        }
+        Transition::ConsumptionMoved { from, to, .. } => {
+            is_made_by(CONSUMPTION, Some(*from), *to, kind)
+        }
+        _ => true,
+    }
+}
+
 const fn born<S>(to: S, by: &'static [CommandType]) -> Move<S> {
     let from = None;
     Move { from, to, by }
@@ -59,9 +90,21 @@ pub const DELIVERY: &[Move<DeliveryState>] = &[
     from(D::Pending, D::Claimed, &[C::ClaimDelivery]),
     from(D::Claimed, D::Claimed, &[C::ClaimDelivery]),
     from(D::Claimed, D::Acknowledged, &[C::AcknowledgeDelivery]),
-    from(D::Claimed, D::Pending, &[C::ReleaseDelivery, C::RecoverOwnership]),
-    from(D::Pending, D::Excluded, &[C::CommitBoundary, C::AdmitConsumer]),
-    from(D::Claimed, D::Excluded, &[C::CommitBoundary, C::AdmitConsumer]),
+    from(
+        D::Claimed,
+        D::Pending,
+        &[C::ReleaseDelivery, C::RecoverOwnership],
+    ),
+    from(
+        D::Pending,
+        D::Excluded,
+        &[C::CommitBoundary, C::AdmitConsumer],
+    ),
+    from(
+        D::Claimed,
+        D::Excluded,
+        &[C::CommitBoundary, C::AdmitConsumer],
+    ),
     from(D::Pending, D::Invalidated, &[C::InvalidateHandoff]),
     from(D::Claimed, D::Invalidated, &[C::InvalidateHandoff]),
     from(D::Acknowledged, D::Invalidated, &[C::InvalidateHandoff]),
@@ -71,7 +114,12 @@ pub const DELIVERY: &[Move<DeliveryState>] = &[
 pub const HOLD: &[Move<HoldState>] = &[
     born(
         H::Open,
-        &[C::PlaceHold, C::CommitBoundary, C::InvalidateHandoff, C::RecoverOwnership],
+        &[
+            C::PlaceHold,
+            C::CommitBoundary,
+            C::InvalidateHandoff,
+            C::RecoverOwnership,
+        ],
     ),
     from(H::Open, H::Released, &[C::ResolveHold]),
     from(H::Open, H::Canceled, &[C::ResolveHold, C::FinishCancelRun]),
@@ -101,7 +149,11 @@ pub const NODE: &[Move<NodeStatus>] = &[
     from(N::Active, N::Failed, &[C::CommitBoundary]),
     from(N::Active, N::Canceled, &[C::CommitBoundary]),
     from(N::Blocked, N::Active, &[C::ResolveHold, C::CommitBoundary]),
-    from(N::Pending, N::Skipped, &[C::CommitBoundary, C::AdmitConsumer]),
+    from(
+        N::Pending,
+        N::Skipped,
+        &[C::CommitBoundary, C::AdmitConsumer],
+    ),
     from(N::Pending, N::Failed, &[C::CommitBoundary]),
 ];
 
@@ -109,7 +161,13 @@ pub const NODE: &[Move<NodeStatus>] = &[
 pub const ITERATION: &[Move<NodeStatus>] = &[from(N::Active, N::Pending, &[C::CommitBoundary])];
 
 /// Commands that end a run, and with it what was only prepared.
-const ENDS: &[CommandType] = &[C::Settle, C::CommitBoundary, C::Approve, C::Accept, C::FinishCancelRun];
+const ENDS: &[CommandType] = &[
+    C::Settle,
+    C::CommitBoundary,
+    C::Approve,
+    C::Accept,
+    C::FinishCancelRun,
+];
 
 /// Attempts (FV-EFF.2).
 pub const ATTEMPT: &[Move<AttemptStatus>] = &[
@@ -117,10 +175,22 @@ pub const ATTEMPT: &[Move<AttemptStatus>] = &[
     from(A::Prepared, A::Dispatched, &[C::Dispatch]),
     from(A::Prepared, A::ConfirmedNotApplied, ENDS),
     from(A::Dispatched, A::Unknown, &[C::Settle]),
-    from(A::Dispatched, A::ConfirmedApplied, &[C::Settle, C::Reconcile]),
-    from(A::Dispatched, A::ConfirmedNotApplied, &[C::Settle, C::Reconcile]),
+    from(
+        A::Dispatched,
+        A::ConfirmedApplied,
+        &[C::Settle, C::Reconcile],
+    ),
+    from(
+        A::Dispatched,
+        A::ConfirmedNotApplied,
+        &[C::Settle, C::Reconcile],
+    ),
     from(A::Unknown, A::ConfirmedApplied, &[C::Settle, C::Reconcile]),
-    from(A::Unknown, A::ConfirmedNotApplied, &[C::Settle, C::Reconcile]),
+    from(
+        A::Unknown,
+        A::ConfirmedNotApplied,
+        &[C::Settle, C::Reconcile],
+    ),
 ];
 
 /// Consumptions (HD-05.3).

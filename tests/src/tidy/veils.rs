@@ -6,7 +6,18 @@ use crate::lex;
 use crate::repo::SourceFile;
 
 /// Types that keep something that looks like content and may show it, with why.
-pub const SHOWN: &[(&str, &str)] = &[];
+pub const SHOWN: &[(&str, &str, &str)] = &[
+    (
+        "crates/cli/src/notices.rs",
+        "Notice",
+        "its text is a sentence of ours about a run",
+    ),
+    (
+        "crates/cli/src/render/report.rs",
+        "Report",
+        "plan and patch are digests",
+    ),
+];
 
 /// Types of members that are content whatever they are named.
 const CONTENT: &[&str] = &[
@@ -20,7 +31,15 @@ const CONTENT: &[&str] = &[
 const FREE_TEXT: &[&str] = &["fields::text\"", "fields::texts\"", "fields::some_text\""];
 
 /// Names of members that hold content as a string.
-const NAMES: &[&str] = &["text", "plan", "patch", "token", "claim_token", "secret", "password"];
+const NAMES: &[&str] = &[
+    "text",
+    "plan",
+    "patch",
+    "token",
+    "claim_token",
+    "secret",
+    "password",
+];
 
 /// Types of shipped code that derive `Debug` and keep content.
 pub fn shown_content(file: &SourceFile) -> Vec<String> {
@@ -37,7 +56,8 @@ pub fn shown_content(file: &SourceFile) -> Vec<String> {
         let Some((name, start, end)) = body(&code, end) else {
             continue;
         };
-        if SHOWN.iter().any(|(listed, _)| *listed == name) {
+        let listed = |one: &(&str, &str, &str)| (one.0, one.1) == (file.path.as_str(), &*name);
+        if SHOWN.iter().any(listed) {
             continue;
         }
         // Literals are blank in the code and stand in the text, at the same place.
@@ -73,7 +93,9 @@ fn body(code: &str, from: usize) -> Option<(String, usize, usize)> {
     let open = rest.find(['{', ';'])?;
     let head = &rest[..open];
     let words: Vec<&str> = head.split_whitespace().collect();
-    let kind = words.iter().position(|word| ["struct", "enum"].contains(word))?;
+    let kind = words
+        .iter()
+        .position(|word| ["struct", "enum"].contains(word))?;
     let name = words.get(kind + 1)?;
     let name: String = name
         .chars()
@@ -102,9 +124,15 @@ mod tests {
     fn content_is_veiled_everywhere() {
         let files = repo::files("rs");
         let shipped = |file: &&SourceFile| {
-            ["crates", "journal-format"].iter().any(|folder| file.is_below(folder))
+            ["crates", "journal-format"]
+                .iter()
+                .any(|folder| file.is_below(folder))
         };
-        let problems: Vec<String> = files.iter().filter(shipped).flat_map(shown_content).collect();
+        let problems: Vec<String> = files
+            .iter()
+            .filter(shipped)
+            .flat_map(shown_content)
+            .collect();
         require("content is veiled", &problems);
     }
 

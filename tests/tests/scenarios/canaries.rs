@@ -49,16 +49,46 @@ pub const CONTROL: &str = "canary-control-f00d";
 
 /// Every word but the control.
 pub const ALL: &[Canary] = &[
-    Canary { what: "artifact text", word: ARTIFACT },
-    Canary { what: "the context of a hand-off", word: CONTEXT },
-    Canary { what: "a result", word: RESULT },
-    Canary { what: "the text of a summary", word: SUMMARY },
-    Canary { what: "an administrator's reason", word: NOTE },
-    Canary { what: "an action's payload", word: PAYLOAD },
-    Canary { what: "a locator's credential", word: LOCATOR },
-    Canary { what: "an adapter's credential", word: CREDENTIAL },
-    Canary { what: "an agent's output", word: OUTPUT },
-    Canary { what: "a panic of the host", word: HOST },
+    Canary {
+        what: "artifact text",
+        word: ARTIFACT,
+    },
+    Canary {
+        what: "the context of a hand-off",
+        word: CONTEXT,
+    },
+    Canary {
+        what: "a result",
+        word: RESULT,
+    },
+    Canary {
+        what: "the text of a summary",
+        word: SUMMARY,
+    },
+    Canary {
+        what: "an administrator's reason",
+        word: NOTE,
+    },
+    Canary {
+        what: "an action's payload",
+        word: PAYLOAD,
+    },
+    Canary {
+        what: "a locator's credential",
+        word: LOCATOR,
+    },
+    Canary {
+        what: "an adapter's credential",
+        word: CREDENTIAL,
+    },
+    Canary {
+        what: "an agent's output",
+        word: OUTPUT,
+    },
+    Canary {
+        what: "a panic of the host",
+        word: HOST,
+    },
 ];
 
 /// Says to a process that it tells the story, and where its store is.
@@ -119,7 +149,10 @@ fn tokens(root: &Path) -> Vec<String> {
 
 /// Searches a place in which only the control may be found.
 fn search(place: &str, bytes: &[u8], words: &[(String, String)]) {
-    assert!(found(bytes, CONTROL), "the control is not in {place}: it proves nothing");
+    assert!(
+        found(bytes, CONTROL),
+        "the control is not in {place}: it proves nothing"
+    );
     for (what, word) in words {
         let text = String::from_utf8_lossy(bytes);
         let line = text.lines().find(|line| found(line.as_bytes(), word));
@@ -200,7 +233,12 @@ fn x_10_canaries_are_nowhere() {
 #[test]
 fn a_search_can_fail() {
     let word = "magpie";
-    for spelled in ["a magpie b", "6D6167706965", "6d6167706965", "[109, 97, 103,\n 112, 105, 101]"] {
+    for spelled in [
+        "a magpie b",
+        "6D6167706965",
+        "6d6167706965",
+        "[109, 97, 103,\n 112, 105, 101]",
+    ] {
         assert!(found(spelled.as_bytes(), word), "{spelled}");
     }
     assert!(!found(b"<6 bytes>", word));

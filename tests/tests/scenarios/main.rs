@@ -16,6 +16,7 @@ mod choices;
 mod crash;
 mod deep;
 mod field;
+mod handoff_page;
 mod host;
 mod invalidation;
 mod kinds;

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::decimal::Dec;
 use crate::digest::Digest;
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, beginning};
 use crate::id::{
     ActivationId, ActorId, AttemptId, CheckpointId, CriterionId, DeliveryId, EvidenceId, HandoffId,
     Id, MissionId, NodeId, OperationId, RunId,
@@ -379,7 +379,7 @@ impl Record for Manifest {
     fn supported(value: &Value) -> Result<(), Error> {
         match value.get("protocol").and_then(Value::as_str) {
             Some(found) if Protocol::parse(found).is_none() => {
-                let found: String = found.chars().take(64).collect();
+                let found = beginning(found);
                 let message = format!("expected protocol \"aiws-handoff/1\", found {found:?}");
                 Err(Error::new(Code::UnsupportedProtocol, message).at("/protocol"))
             }

@@ -54,7 +54,8 @@ struct Told(Arc<Notes>);
 impl Program for Told {
     fn effect(&self, ctx: &NodeContext) -> Result<EffectPlan, Error> {
         self.0.debug(&ctx.evidence);
-        let action = object! { "action": "greet", "scope": "world", "payload": object! { "say": PAYLOAD } };
+        let action =
+            object! { "action": "greet", "scope": "world", "payload": object! { "say": PAYLOAD } };
         let plan = EffectPlan::new("talker", action, "1", "root");
         self.0.debug(&plan);
         plan
@@ -62,7 +63,9 @@ impl Program for Told {
 
     fn conclude(&self, ctx: &NodeContext) -> Result<Conclusion, Error> {
         self.0.debug(&ctx.evidence);
-        Ok(Conclusion::Wait { what: format!("{OUTPUT} is there") })
+        Ok(Conclusion::Wait {
+            what: format!("{OUTPUT} is there"),
+        })
     }
 }
 
@@ -100,13 +103,25 @@ async fn by_a_program() {
         authorizer: Arc::new(authorizer),
         artifacts: Arc::new(FileArtifacts::open(&path.join("artifacts")).unwrap()),
     };
-    let (engine, host) = Engine::open(&path.join("store"), options, ports).await.unwrap();
-    let me = host.capability("me".parse().unwrap(), ActorKind::Human, "EXAMPLE", Value::from(OUTPUT));
+    let (engine, host) = Engine::open(&path.join("store"), options, ports)
+        .await
+        .unwrap();
+    let me = host.capability(
+        "me".parse().unwrap(),
+        ActorKind::Human,
+        "EXAMPLE",
+        Value::from(OUTPUT),
+    );
     notes.debug(&me);
     let (contract, config) = (part("contract"), part("config"));
     let open = id("open");
     let opened = engine
-        .open_mission(&me, &open, from_value(&contract).unwrap(), from_value(&config).unwrap())
+        .open_mission(
+            &me,
+            &open,
+            from_value(&contract).unwrap(),
+            from_value(&config).unwrap(),
+        )
         .await
         .unwrap();
     notes.debug(&opened);
@@ -116,7 +131,10 @@ async fn by_a_program() {
     let (mission, run) = (id("greetings"), id("first"));
     let mut states = engine.watch(&mission, &run).await.unwrap();
     let unknown = |state: &Arc<praxis_model::run::RunState>| {
-        state.attempts.values().any(|attempt| attempt.status == AttemptStatus::Unknown)
+        state
+            .attempts
+            .values()
+            .any(|attempt| attempt.status == AttemptStatus::Unknown)
     };
     let state = states.wait_for(unknown).await.unwrap().clone();
     notes.debug(&*state);
@@ -134,7 +152,10 @@ async fn by_a_program() {
         run_id: request.run_id,
         intent: request.intent,
     };
-    let lost = engine.submit(&me, &ask).await.expect_err("a host that panics");
+    let lost = engine
+        .submit(&me, &ask)
+        .await
+        .expect_err("a host that panics");
     assert_eq!(lost.code(), Code::ActorLost);
     notes.error(&lost);
     notes.states(&engine).await;

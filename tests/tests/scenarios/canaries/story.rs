@@ -25,7 +25,8 @@ pub const KILLED_AT: u64 = 9;
 
 /// The boundary of `a` with a word in each place of content.
 async fn boundary(w: &World, artifact: Json) -> Json {
-    let mut body = Boundary::completed(json!({ "said": RESULT, RESULT: 1 })).of(&*w.state().await, "a");
+    let mut body =
+        Boundary::completed(json!({ "said": RESULT, RESULT: 1 })).of(&*w.state().await, "a");
     body["manifest"]["artifacts"] = json!([artifact]);
     body["manifest"]["context"] = json!({
         "intent": CONTEXT, "decisions": [CONTEXT], "assumptions": [CONTEXT], "limitations": [CONTEXT],
@@ -94,7 +95,11 @@ async fn before_the_kill() {
     let body = boundary(&w, bodies::json_of(&artifact)).await;
     say(&mut w, &notes, W1, body).await.expect("committed");
     let delivery = w.delivery("a", "b");
-    let token = say(&mut w, &notes, W1, bodies::claim(&delivery)).await.expect("claimed").token.unwrap();
+    let token = say(&mut w, &notes, W1, bodies::claim(&delivery))
+        .await
+        .expect("claimed")
+        .token
+        .unwrap();
     notes.states(w.engine()).await;
     let ack = w.ack_of(&delivery, &token).await;
     let _ = say(&mut w, &notes, W1, ack).await;
@@ -109,7 +114,8 @@ async fn after_the_kill() {
     let armed = Arc::new(AtomicBool::new(false));
     let switch = Arc::clone(&armed);
     let probe = move |passing: &Passing| {
-        let here = passing.kind == CommandType::RecordSummary && passing.point == Point::AfterCommit;
+        let here =
+            passing.kind == CommandType::RecordSummary && passing.point == Point::AfterCommit;
         if here && switch.swap(false, Ordering::SeqCst) {
             panic!("the owner fails at {passing:?}, as the case wants it");
         }
@@ -118,7 +124,11 @@ async fn after_the_kill() {
     let delivery = w.delivery("a", "b");
     tokens_are_refused(&mut w, &notes, &delivery).await;
     w.release_holds().await;
-    let token = say(&mut w, &notes, W1, bodies::claim(&delivery)).await.expect("claimed").token.unwrap();
+    let token = say(&mut w, &notes, W1, bodies::claim(&delivery))
+        .await
+        .expect("claimed")
+        .token
+        .unwrap();
     let ack = w.ack_of(&delivery, &token).await;
     refused(&mut w, &notes, W2, ack.clone(), Code::StaleOwner).await;
     say(&mut w, &notes, W1, ack).await.expect("acknowledged");
@@ -146,8 +156,19 @@ async fn tokens_are_refused(w: &mut World, notes: &Notes, delivery: &str) {
     notes.token(&invented);
     let again = w.ack_of(delivery, &invented).await;
     refused(w, notes, W1, again, Code::StaleOwner).await;
-    refused(w, notes, W1, bodies::release(delivery, &old, 1), Code::StaleOwner).await;
-    for wrong in [format!("{old}A"), old[1..].to_owned(), format!("{}!", &old[1..])] {
+    refused(
+        w,
+        notes,
+        W1,
+        bodies::release(delivery, &old, 1),
+        Code::StaleOwner,
+    )
+    .await;
+    for wrong in [
+        format!("{old}A"),
+        old[1..].to_owned(),
+        format!("{}!", &old[1..]),
+    ] {
         let body = w.ack_of(delivery, &wrong).await;
         refused(w, notes, W1, body, Code::SchemaInvalid).await;
     }
@@ -173,7 +194,13 @@ async fn summaries(w: &mut World, notes: &Notes, armed: &AtomicBool) {
     let posing = bodies::summary(&*w.state().await, "a", ("HUMAN", W1, None), SUMMARY);
     refused(w, notes, W1, posing, Code::HumanRequired).await;
     let attempt = w.attempt("b");
-    let body = bodies::settle(&*w.state().await, "reconcile", &attempt, "CONFIRMED_APPLIED", 2);
+    let body = bodies::settle(
+        &*w.state().await,
+        "reconcile",
+        &attempt,
+        "CONFIRMED_APPLIED",
+        2,
+    );
     say(w, notes, HUMAN, body).await.expect("reconciled");
     let hold = bodies::hold(&*w.state().await, "held", "OPERATOR", &["RECHECK"]);
     say(w, notes, HUMAN, hold).await.expect("held");
@@ -184,8 +211,13 @@ async fn summaries(w: &mut World, notes: &Notes, armed: &AtomicBool) {
     assert_eq!(lost.code(), Code::ActorLost);
     let state = w.wait_for_epoch(epoch + 1).await;
     assert_eq!(state.summaries.size(), 1);
-    hand_in(w, notes, W1, &sent).await.expect("the first answer");
-    let held = state.holds.values().find(|hold| hold.hold_id.as_str() == "held");
+    hand_in(w, notes, W1, &sent)
+        .await
+        .expect("the first answer");
+    let held = state
+        .holds
+        .values()
+        .find(|hold| hold.hold_id.as_str() == "held");
     assert_eq!(held.map(|hold| hold.state), Some(HoldState::Open));
 }
 
@@ -202,5 +234,8 @@ async fn endings(w: &mut World, notes: &Notes) {
     }
     let late = bodies::claim(&w.delivery("a", "b"));
     let late = say(w, notes, W1, late).await.expect_err("a refusal");
-    assert!(matches!(late.code(), Code::TerminalExecution | Code::DeliveryState), "{late}");
+    assert!(
+        matches!(late.code(), Code::TerminalExecution | Code::DeliveryState),
+        "{late}"
+    );
 }
