@@ -16,7 +16,7 @@ pub const FRAME_TAG: &str = "aiws-frame";
 
 /// A row of the log. Only [`Frame::bytes`] is under the event's hash; `previous` and `boot` are hints of this store,
 /// under the frame's own check: who owned a run is decided by them, so a changed bit in them must not go unseen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// The codec that the frame is written in; the first byte.
     pub codec: u8,
@@ -29,6 +29,8 @@ pub struct Frame<'a> {
     /// The event's canonical JSON.
     pub bytes: &'a [u8],
 }
+
+aiws::veiled! { Frame<'a> { codec previous boot hash } bytes; }
 
 impl<'a> Frame<'a> {
     /// The frame of a sealed event in this build's codec.

@@ -19,7 +19,7 @@ use crate::link::PROFILE;
 pub const EVENT_TAG: &str = "aiws-event";
 
 /// An event with its canonical bytes and its hash; only this crate makes one, so the three always fit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Sealed {
     /// The event.
     pub event: Event,
@@ -28,6 +28,8 @@ pub struct Sealed {
     /// SHA-256 over the domain tag, a line feed and the bytes.
     pub hash: Digest,
 }
+
+aiws::veiled! { Sealed { event hash } bytes; }
 
 /// Seals an event, and reads it back: what a reader would refuse is never stored.
 ///

@@ -23,6 +23,32 @@ pub fn check(path: &str, wanted: &str, command: &str) -> Result<(), String> {
     })
 }
 
+/// Compares the named parts of a document, each between `<!-- begin NAME -->` and `<!-- end NAME -->`, with what they
+/// should be, as [`check`] does for a whole document. The rest is anybody's to write.
+///
+/// # Errors
+/// As [`check`]; also where a part has no place in the document.
+pub fn check_parts(path: &str, parts: &[(String, String)], command: &str) -> Result<(), String> {
+    let found = fs::read_to_string(repo::root().join(path)).unwrap_or_default();
+    check(path, &with_parts(path, found, parts)?, command)
+}
+
+fn with_parts(path: &str, mut text: String, parts: &[(String, String)]) -> Result<String, String> {
+    for (name, wanted) in parts {
+        let (begin, end) = (
+            format!("<!-- begin {name} -->\n"),
+            format!("<!-- end {name} -->"),
+        );
+        let place = text.find(&begin).and_then(|start| {
+            let start = start + begin.len();
+            Some(start..start + text[start..].find(&end)?)
+        });
+        let place = place.ok_or_else(|| format!("{path} has no place for {name}"))?;
+        text.replace_range(place, &format!("\n{wanted}\n"));
+    }
+    Ok(text)
+}
+
 fn difference(found: &str, wanted: &str) -> Option<String> {
     if found == wanted {
         return None;
@@ -43,7 +69,19 @@ fn difference(found: &str, wanted: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::difference;
+    use super::{difference, with_parts};
+
+    #[test]
+    fn a_part_is_written_between_its_marks() {
+        let text = "a\n<!-- begin x -->\nold\n<!-- end x -->\nb\n".to_owned();
+        let part = |name: &str| vec![(name.to_owned(), "new".to_owned())];
+        let wanted = "a\n<!-- begin x -->\n\nnew\n<!-- end x -->\nb\n";
+        assert_eq!(
+            with_parts("p", text.clone(), &part("x")).as_deref(),
+            Ok(wanted)
+        );
+        assert!(with_parts("p", text, &part("y")).is_err());
+    }
 
     #[test]
     fn the_first_line_that_differs_is_named() {

@@ -106,7 +106,7 @@ fn item_end(code: &str, from: usize) -> usize {
 }
 
 /// Length in bytes of the bracketed text that `text` starts with, both brackets included.
-fn bracket_length(text: &str, open: char, close: char) -> Option<usize> {
+pub fn bracket_length(text: &str, open: char, close: char) -> Option<usize> {
     let mut depth = 0usize;
     for (at, c) in text.char_indices() {
         if c == open {

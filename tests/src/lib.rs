@@ -6,6 +6,8 @@ pub mod claims;
 pub mod conformance;
 pub mod generated;
 pub mod lex;
+#[cfg(test)]
+mod machines;
 pub mod repo;
 pub mod spec;
 pub mod tidy;

@@ -7,10 +7,13 @@ mod again;
 pub mod crates;
 pub mod docs;
 pub mod golden;
+#[cfg(test)]
+mod handoff;
 pub mod hops;
 pub mod licences;
 pub mod pages;
 pub mod source;
+pub mod veils;
 
 /// Fails with every problem of a rule on a line of its own.
 ///

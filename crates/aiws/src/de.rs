@@ -6,11 +6,12 @@ use std::fmt;
 
 use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{
-    self, DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, VariantAccess, Visitor,
+    self, DeserializeSeed, Deserializer, EnumAccess, Expected, IntoDeserializer, Unexpected,
+    VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
 
-use crate::error::Error;
+use crate::error::{Error, beginning};
 use crate::json::Value;
 use crate::pointer::Pointer;
 
@@ -48,6 +49,41 @@ impl std::error::Error for Failed {}
 impl de::Error for Failed {
     fn custom<T: fmt::Display>(message: T) -> Failed {
         Failed(message.to_string())
+    }
+
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Failed {
+        Failed(format!(
+            "invalid type: {}, expected {expected}",
+            named(found)
+        ))
+    }
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Failed {
+        Failed(format!(
+            "invalid value: {}, expected {expected}",
+            named(found)
+        ))
+    }
+
+    fn unknown_variant(found: &str, expected: &'static [&'static str]) -> Failed {
+        let (found, known) = (beginning(found), expected.join(", "));
+        Failed(format!("expected one of {known}, found {found:?}"))
+    }
+
+    fn unknown_field(found: &str, expected: &'static [&'static str]) -> Failed {
+        let (found, known) = (beginning(found), expected.join(", "));
+        match expected {
+            [] => Failed(format!("expected no members, found {found:?}")),
+            _ => Failed(format!("expected no members but {known}, found {found:?}")),
+        }
+    }
+}
+
+/// What was found, with no more of a text than tells a mistake: it may be a secret in the wrong place (HD-02.10).
+fn named(found: Unexpected<'_>) -> String {
+    match found {
+        Unexpected::Str(text) => format!("string {:?}", beginning(text)),
+        other => other.to_string(),
     }
 }
 

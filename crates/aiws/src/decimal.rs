@@ -9,7 +9,7 @@ use ruint::Uint;
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 
-use crate::error::Error;
+use crate::error::{Error, beginning};
 use crate::json::Value;
 use crate::limits::MAX_DECIMAL_DIGITS;
 
@@ -77,7 +77,7 @@ impl FromStr for Dec {
             .then(|| Wide::from_str_radix(text, 10).ok())
             .flatten();
         number.map(Dec).ok_or_else(|| {
-            let found: String = text.chars().take(24).collect();
+            let found = beginning(text);
             Error::schema("", format!("expected a whole number of 1 to {MAX_DECIMAL_DIGITS} digits without sign or leading zero, found {found:?}"))
         })
     }

@@ -6,7 +6,7 @@ use std::fmt;
 
 pub use crate::code::{Code, Namespace, Stage};
 use crate::json::{Object, Value};
-use crate::limits::{MAX_MESSAGE_SCALARS, MAX_POINTER_BYTES};
+use crate::limits::{FOUND_SCALARS, MAX_MESSAGE_SCALARS, MAX_POINTER_BYTES};
 
 /// A refusal or failure with a stable code (ERR-PREC.4).
 ///
@@ -18,7 +18,7 @@ use crate::limits::{MAX_MESSAGE_SCALARS, MAX_POINTER_BYTES};
 /// let error = Error::new(Code::SchemaInvalid, "expected a string, found a number").at("/id");
 /// assert_eq!(error.to_string(), "SCHEMA_INVALID: expected a string, found a number (at /id)");
 /// ```
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Error {
     /// The stable code.
     pub code: Code,
@@ -105,6 +105,20 @@ impl Error {
     }
 }
 
+/// With its details in clear: they are closed facts.
+impl fmt::Debug for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let details = Value::Object(self.details.clone());
+        out.debug_struct("Error")
+            .field("code", &self.code)
+            .field("stage", &self.stage)
+            .field("message", &self.message)
+            .field("pointer", &self.pointer)
+            .field("details", &format_args!("{details}"))
+            .finish()
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}: {}", self.code, self.message)?;
@@ -113,6 +127,15 @@ impl fmt::Display for Error {
             Some(pointer) => write!(out, " (at {pointer})"),
             None => Ok(()),
         }
+    }
+}
+
+/// As much of a text that was found as a message repeats: enough to see a mistake, too little of a secret that was put
+/// in the wrong place (HD-02.10).
+pub fn beginning(text: &str) -> String {
+    match text.char_indices().nth(FOUND_SCALARS) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

@@ -16,3 +16,4 @@ pub mod record;
 pub mod schema;
 pub mod strict;
 pub mod token;
+pub mod veil;

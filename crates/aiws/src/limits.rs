@@ -40,3 +40,6 @@ pub const MAX_SUBSCHEMAS: usize = 1_024;
 
 /// Most subschemas with every reference followed: a schema that refers twice to what refers twice grows by powers.
 pub const MAX_EXPANDED_SUBSCHEMAS: usize = 16_384;
+
+/// Unicode scalar values that a message repeats of a text that was found instead of what was expected.
+pub const FOUND_SCALARS: usize = 24;

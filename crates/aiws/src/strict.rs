@@ -207,7 +207,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
                 Entry::Occupied(found) => {
                     return Err(de::Error::custom(format_args!(
                         "expected unique keys, found {:?} twice",
-                        found.key()
+                        crate::error::beginning(found.key())
                     )));
                 }
                 Entry::Vacant(free) => free.insert(members.next_value_seed(inner)?),

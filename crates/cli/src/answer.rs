@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::render::text::Style;
 
 /// An answer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Answer {
     /// For programs: what `--json` prints.
     pub value: Value,
@@ -17,6 +17,8 @@ pub struct Answer {
     /// How the program ends.
     pub exit: Exit,
 }
+
+aiws::veiled! { Answer { value exit } text; }
 
 impl Answer {
     /// An answer that did what it was asked. `text` is made only where people asked.

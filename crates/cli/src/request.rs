@@ -3,6 +3,7 @@
 //! Made by the verbs and by whoever speaks on the socket, answered by `office`.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use aiws::decimal::U64;
 use aiws::error::{Code, Error};
@@ -17,7 +18,7 @@ mod work;
 pub use work::{Boundary, Effect, Reported, Token, Work, WorkAsk};
 
 /// A request. Names of runs, attempts and holds may be unambiguous beginnings.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(
     tag = "verb",
     rename_all = "kebab-case",
@@ -219,8 +220,26 @@ pub enum Request {
     Work(Work),
 }
 
+/// Its verb alone: requests carry values of variables, tokens and texts.
+impl fmt::Debug for Request {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        named(out, "Request", self.to_value(), "verb")
+    }
+}
+
+fn named(
+    out: &mut fmt::Formatter<'_>,
+    kind: &str,
+    value: Result<Value, Error>,
+    tag: &str,
+) -> fmt::Result {
+    let value = value.unwrap_or_default();
+    let name = value.get(tag).and_then(Value::as_str).unwrap_or("unknown");
+    write!(out, "{kind}({name})")
+}
+
 /// A decision on what waits in a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Decide {
     /// The run.
@@ -238,6 +257,8 @@ pub struct Decide {
     #[serde(default)]
     pub reason: Option<String>,
 }
+
+aiws::veiled! { Decide { run digest yes way name } reason; }
 
 /// How a decision was given, as the caller says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,6 +3,7 @@
 //! Invariant: an adapter is called only for an attempt whose DISPATCHED is durable (FV-EFF.1), at most once per
 //! attempt, and never inside an actor. Implemented by hosts, called by the effect workers.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use aiws::id::{AttemptId, Id, MissionId, NodeId, OperationId, RunId};
 use aiws::json::Value;
 use aiws::object;
 use aiws::record::{Artifact, EffectClass, Manifest};
+use aiws::veil::Veiled;
 use praxis_artifacts::ArtifactProvider;
 
 /// A boxed future, so that adapters can be kept by name.
@@ -113,7 +115,7 @@ pub struct EffectReport {
 }
 
 /// What happened outside.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum EffectOutcome {
     /// The effect was applied, at this cost in units.
     Applied {
@@ -130,7 +132,7 @@ pub enum EffectOutcome {
 }
 
 /// What a look-up found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Lookup {
     /// The outside's own record answers; an Uncertain outcome in it counts as inconclusive.
     Conclusive(EffectReport),
@@ -139,6 +141,28 @@ pub enum Lookup {
         /// Why not.
         why: String,
     },
+}
+
+/// What an adapter says of why may repeat what it read outside, so it is not shown.
+impl fmt::Debug for EffectOutcome {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Applied { actual } => {
+                out.debug_struct("Applied").field("actual", actual).finish()
+            }
+            Self::NotApplied => out.write_str("NotApplied"),
+            Self::Uncertain { why } => write!(out, "Uncertain({:?})", Veiled(why.len())),
+        }
+    }
+}
+
+impl fmt::Debug for Lookup {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Conclusive(report) => out.debug_tuple("Conclusive").field(report).finish(),
+            Self::Inconclusive { why } => write!(out, "Inconclusive({:?})", Veiled(why.len())),
+        }
+    }
 }
 
 impl EffectReport {

@@ -29,7 +29,7 @@ use crate::shim::{Mask, descendants};
 pub const EXIT_NOT_APPLIED: i32 = 75;
 
 /// A command to be run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Process {
     /// The line that `sh -c` gets.
     pub line: String,
@@ -49,6 +49,10 @@ pub struct Process {
     pub tail_bytes: usize,
     /// Variables whose values are masked in transcript and tails.
     pub mask_names: Vec<String>,
+}
+
+aiws::veiled! {
+    Process { line directory pass wall_ms transcript transcript_bytes tail_bytes mask_names } set;
 }
 
 /// How a process ended.
@@ -82,13 +86,15 @@ pub struct Finished {
 }
 
 /// The end of a stream.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Tail {
     /// The last bytes.
     pub bytes: Vec<u8>,
     /// How many bytes the stream had.
     pub total_bytes: u64,
 }
+
+aiws::veiled! { Tail { total_bytes } bytes; }
 
 /// What an exit says about the effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -78,7 +78,7 @@ pub struct NodeContext {
 }
 
 /// Evidence as it was stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct EvidenceRecord {
     /// The attempt that it shows something about.
     pub attempt_id: AttemptId,
@@ -89,6 +89,8 @@ pub struct EvidenceRecord {
     /// The bytes.
     pub bytes: Arc<[u8]>,
 }
+
+aiws::veiled! { EvidenceRecord { attempt_id evidence_id report } bytes; }
 
 /// What a node's operation is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -148,8 +148,8 @@ impl RunOwner {
                 tracing::info!(attempt = %attempt_id, "a look-up was uncertain itself");
                 self.schedule.looked_up.insert(attempt_id.clone(), true);
             }
-            Lookup::Inconclusive { why } => {
-                tracing::info!(attempt = %attempt_id, why, "a look-up found nothing");
+            Lookup::Inconclusive { .. } => {
+                tracing::info!(attempt = %attempt_id, "a look-up found nothing");
                 self.schedule.looked_up.insert(attempt_id.clone(), true);
             }
         }

@@ -112,8 +112,9 @@ impl Actor for Supervisor {
         children: &mut Children,
     ) -> Result<(), ActorProcessingErr> {
         match event {
-            SupervisionEvent::ActorFailed(cell, error) => {
-                tracing::error!(%error, "an actor failed");
+            SupervisionEvent::ActorFailed(cell, _) => {
+                // The panic may be the host's own and say anything; its message went to the panic hook.
+                tracing::error!("an actor failed");
                 children.failed(&myself, &cell).await;
             }
             SupervisionEvent::ActorTerminated(cell, ..) => children.ended(&cell),

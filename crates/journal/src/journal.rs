@@ -240,7 +240,8 @@ impl Journal {
     }
 
     /// Up to `limit` events that a consumer of the outbox has not acknowledged, in log order. The event's hash is its
-    /// stable id; it comes again until it is acknowledged, also after a restart (OUT-1, OUT-2).
+    /// stable id; it comes again until it is acknowledged, also after a restart (OUT-1, OUT-2). They are whole events: what
+    /// leaves the host is [`Journal::notifications`].
     ///
     /// # Errors
     /// As [`Journal::scan`].

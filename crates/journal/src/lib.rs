@@ -12,6 +12,7 @@
 //! | [`view`] | the projections in memory, published after each commit |
 //! | [`tables`] | the one map of every table, key and value |
 //! | [`disk`] | the narrow door to files, where the simulator puts its faulty disk |
+//! | [`notification`] | what a consumer outside is told of an event |
 //! | [`verify`] | every event and every projection, checked from nothing; deeply: every decision, too |
 //! | [`mod@limits`] | every bound, with its reason |
 //!
@@ -46,6 +47,7 @@ pub mod ledger;
 pub mod limits;
 mod lock;
 mod log;
+pub mod notification;
 pub mod rows;
 mod segment;
 mod store;
@@ -58,6 +60,7 @@ pub use disk::{Disk, FileDisk};
 pub use error::{Busy, StoreError};
 pub use journal::{Copied, Journal};
 pub use ledger::{Clock, FlushJob, Ledger, Options, SystemClock};
+pub use notification::Notification;
 /// The storage trait below the log and the index, so that no other crate names redb.
 pub use redb::{BackendError, StorageBackend};
 pub use rows::RequestRow;

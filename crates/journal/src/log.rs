@@ -46,11 +46,13 @@ struct State {
 }
 
 /// Encoded frames of one commit.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Frames {
     pub bytes: Vec<u8>,
     pub ends: Vec<usize>,
 }
+
+aiws::veiled! { Frames { ends } bytes; }
 
 /// A commit that failed, and what must be done before anybody is answered.
 #[derive(Debug)]

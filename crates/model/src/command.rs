@@ -3,20 +3,37 @@
 //! Invariant: a command that is not built is absent and refused as SCHEMA_INVALID (T-86); every command is
 //! closed. Parsed at the boundary, drafted from intents, decided by decide, recorded in events.
 
+use std::fmt;
+
 use aiws::decimal::{Dec, DecPlus, Ms};
 use aiws::digest::Digest;
 use aiws::error::Error;
 use aiws::id::{
     ApprovalId, AssessmentId, AttemptId, DeliveryId, EvidenceId, HoldId, Id, MissionId, NodeId,
-    OperationId, RequestId, RunId, SummaryId,
+    OperationId, RequestId, RunId,
 };
 use aiws::json::Value;
 use aiws::record::{
-    AcceptanceVerdict, ApprovalDecision, Artifact, Blocker, Cause, Consumption, Context, Contract,
-    Criterion, Grant, Graph, HandoffConfig, HandoffRef, HoldDecision, HoldReason, Manifest,
-    OutcomeStatus, Ref, SettledOutcome, SummaryAuthor, VerificationVerdict,
+    AcceptanceVerdict, ApprovalDecision, Artifact, Cause, Consumption, Context, Contract,
+    Criterion, Grant, Graph, HandoffConfig, HandoffRef, HoldDecision, Manifest, OutcomeStatus, Ref,
+    SettledOutcome, VerificationVerdict,
 };
+use aiws::veil::{Content, Veiled};
 use serde::{Deserialize, Serialize};
+
+mod proposals;
+
+pub use proposals::{HoldName, HoldProposal, SummaryProposal};
+
+/// A member of a command in its Debug form: a reason is somebody's words, and is not shown.
+macro_rules! shown {
+    (reason, $text:expr) => {
+        &Veiled($text.extent())
+    };
+    ($field:ident, $value:expr) => {
+        $value
+    };
+}
 
 macro_rules! commands {
     ($($(#[$doc:meta])* $variant:ident = $name:literal { $($(#[$fdoc:meta])* $field:ident : $ty:ty,)* })*) => {
@@ -35,9 +52,15 @@ macro_rules! commands {
 
         $(
             $(#[$doc])*
-            #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+            #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
             #[serde(rename_all = "camelCase", deny_unknown_fields)]
             pub struct $variant { $($(#[$fdoc])* pub $field : $ty,)* }
+
+            impl fmt::Debug for $variant {
+                fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    out.debug_struct(stringify!($variant))$(.field(stringify!($field), shown!($field, &self.$field)))*.finish()
+                }
+            }
         )*
 
         /// A command's body.
@@ -344,58 +367,6 @@ impl Body {
             _ => Ok(body),
         }
     }
-}
-
-/// What a caller proposes for a hold; members, opener and revision are derived (HF-05.5, REL-8).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct HoldProposal {
-    /// The new hold.
-    pub hold_id: HoldId,
-    /// Its scope.
-    pub scope: aiws::record::HoldScope,
-    /// Why.
-    pub reason: HoldReason,
-    /// Who owns it.
-    pub owner: Id,
-    /// What blocks; each once.
-    #[serde(deserialize_with = "aiws::record::fields::unique")]
-    pub blockers: Vec<Blocker>,
-    /// Which decisions may end it; not empty.
-    #[serde(deserialize_with = "aiws::record::fields::some_unique")]
-    pub allowed_decisions: Vec<HoldDecision>,
-    /// What becomes of work in flight; derived where absent, and never `null`.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "aiws::record::fields::unique"
-    )]
-    pub stop_disposition: Vec<aiws::record::StopDisposition>,
-}
-
-/// A summary as it is sent (SUM-1).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct SummaryProposal {
-    /// The new summary.
-    pub summary_id: SummaryId,
-    /// The exact manifest that it is about.
-    pub handoff: HandoffRef,
-    /// Who wrote it.
-    pub author: SummaryAuthor,
-    /// The words.
-    #[serde(deserialize_with = "aiws::record::fields::some_text")]
-    pub text: String,
-}
-
-/// What a caller may say of a hold that a command opens of itself; the rest is derived.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct HoldName {
-    /// The new hold.
-    pub hold_id: HoldId,
-    /// Who owns it.
-    pub owner: Id,
 }
 
 /// A command addressed to its stream, with what the caller expects of it.

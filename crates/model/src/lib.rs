@@ -17,6 +17,7 @@ pub mod guard;
 pub mod hold;
 pub mod limits;
 pub mod mission;
+pub mod moves;
 pub mod needs;
 pub mod plan;
 pub mod redecide;

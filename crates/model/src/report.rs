@@ -9,7 +9,7 @@ use aiws::decimal::Dec;
 use aiws::digest::Digest;
 use aiws::id::{ActivationId, AttemptId, HoldId, MissionId, NodeId, OperationId, RunId};
 use aiws::record::{
-    AttemptStatus, Cause, HoldMember, HoldReason, HoldScopeKind, HoldState, Lifecycle, NodeKind,
+    AttemptStatus, HoldMember, HoldReason, HoldScopeKind, HoldState, Lifecycle, NodeKind,
     OperationStatus,
 };
 use serde::Serialize;
@@ -36,8 +36,8 @@ pub struct Report {
     pub epoch: u64,
     /// The lifecycle.
     pub lifecycle: Lifecycle,
-    /// Why it ended badly.
-    pub cause: Option<Cause>,
+    /// The code of why it ended badly; what was said about it is in the state and in the export alone.
+    pub cause: Option<String>,
     /// How it stands, in one word.
     pub aggregate: Aggregate,
     /// Whether an open hold gates it or a branch of it, whatever its execution does.
@@ -157,7 +157,7 @@ pub fn of(state: &RunState) -> Report {
         last_hash: state.head.hash,
         epoch: state.epoch,
         lifecycle: state.lifecycle,
-        cause: state.cause.clone(),
+        cause: state.cause.as_ref().map(|cause| cause.code.clone()),
         aggregate: aggregate(state, &[], state.last_ms),
         held: hold::open(state).next().is_some(),
         nodes: nodes(state),

@@ -294,7 +294,7 @@ fn body_at(value: &Value, pointer: &str, handoff: Option<bool>) -> Result<Body, 
     let name =
         name.ok_or_else(|| Error::schema(place.clone(), "expected the type of a command"))?;
     let kind = CommandType::parse(name).ok_or_else(|| {
-        let found: String = name.chars().take(64).collect();
+        let found = aiws::error::beginning(name);
         Error::schema(
             place.clone(),
             format!("expected a known command type, found {found:?}"),

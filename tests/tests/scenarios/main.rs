@@ -11,10 +11,12 @@
 mod approvals;
 mod bodies;
 mod branches;
+mod canaries;
 mod choices;
 mod crash;
 mod deep;
 mod field;
+mod handoff_page;
 mod host;
 mod invalidation;
 mod kinds;

@@ -16,6 +16,7 @@ use praxis_model::account::AccountRow;
 use praxis_model::command::Body;
 use praxis_model::evolve;
 use praxis_model::mission::{MissionState, cost_account};
+use praxis_model::moves;
 use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
 
@@ -129,6 +130,15 @@ pub fn replay(export: &[u8]) -> Replayed {
     let (mut mission, mut runs): (Option<MissionState>, BTreeMap<StreamId, RunState>) =
         (None, BTreeMap::new());
     for (_, Sealed { event, hash, .. }) in &events {
+        for change in &event.outcome.transitions {
+            // The commands of docs/HANDOFF.md are those that make the moves.
+            let kind = event.kind;
+            assert!(
+                moves::are_of(kind, change),
+                "{} made {change:?}",
+                kind.name()
+            );
+        }
         if event.subject.run_id.is_none() {
             mission = Some(evolve::mission(mission, event, hash).expect("a mission's event"));
             if let Body::StartRun(_) = &event.command {

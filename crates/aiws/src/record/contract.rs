@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Record, Ref, checked, fields, names};
 use crate::decimal::{Dec, DecPlus, Ms};
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, beginning};
 use crate::id::{ActorId, ContractId, GrantId, Id, MissionId};
 use crate::json::Value;
 
@@ -177,7 +177,7 @@ const KNOWN: [Known; 2] = [
 ];
 
 fn unsupported(pointer: &str, what: &str, found: &str) -> Error {
-    let found: String = found.chars().take(64).collect();
+    let found = beginning(found);
     let message = format!("expected {what}, found {found:?}");
     Error::new(Code::UnsupportedProtocol, message).at(pointer)
 }

@@ -10,7 +10,7 @@ use super::{Record, fields, names};
 use crate::canonical::from_value_at;
 use crate::de::nested;
 use crate::decimal::{Dec, DecPlus, Ms};
-use crate::error::Error;
+use crate::error::{Error, beginning};
 use crate::id::{GraphId, NodeId};
 use crate::json::{Object, Value};
 
@@ -192,7 +192,7 @@ impl NodeKind {
             "END" => empty(NodeKind::End),
             other => {
                 let known = NodeKind::NAMES.join(", ");
-                let found: String = other.chars().take(64).collect();
+                let found = beginning(other);
                 Err(Error::schema(
                     "/kind",
                     format!("expected one of the node kinds {known}, found {found:?}"),

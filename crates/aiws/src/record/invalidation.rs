@@ -11,7 +11,7 @@ use crate::id::{
 };
 
 /// The record of one invalidated hand-off (HD-05.1).
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Invalidation {
     /// Its id.
@@ -42,6 +42,13 @@ pub struct Invalidation {
     pub at_ms: U64,
     /// At which revision of its stream.
     pub revision: U64,
+}
+
+crate::veiled! {
+    Invalidation {
+        invalidation_id handoff evidence actor_id affected_deliveries affected_consumptions affected_assessments hold_id
+        at_ms revision
+    } reason;
 }
 
 impl Record for Invalidation {}

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::decimal::Dec;
 use crate::digest::Digest;
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, beginning};
 use crate::id::{
     ActivationId, ActorId, AttemptId, CheckpointId, CriterionId, DeliveryId, EvidenceId, HandoffId,
     Id, MissionId, NodeId, OperationId, RunId,
@@ -204,7 +204,7 @@ pub struct Outstanding {
 }
 
 /// Why something ended badly.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Cause {
     /// A short code.
@@ -214,6 +214,8 @@ pub struct Cause {
     #[serde(deserialize_with = "fields::text")]
     pub detail: String,
 }
+
+crate::veiled! { Cause { code } detail; }
 
 /// An input that was consumed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -267,7 +269,7 @@ pub struct AccountingQuote {
 }
 
 /// What the producer says to whoever goes on. Text, never authority.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Context {
     /// What the work is for.
@@ -283,6 +285,8 @@ pub struct Context {
     #[serde(deserialize_with = "fields::texts")]
     pub limitations: Vec<String>,
 }
+
+crate::veiled! { Context {} intent decisions assumptions limitations; }
 
 /// How work may go on.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -313,7 +317,7 @@ pub struct Blocker {
 }
 
 /// What a corrected result replaces.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Lineage {
     /// The manifest that it replaces.
@@ -322,6 +326,8 @@ pub struct Lineage {
     #[serde(deserialize_with = "fields::some_text")]
     pub reason: String,
 }
+
+crate::veiled! { Lineage { replaces } reason; }
 
 impl RequiredCheck {
     /// The checks that no manifest leaves out.
@@ -373,7 +379,7 @@ impl Record for Manifest {
     fn supported(value: &Value) -> Result<(), Error> {
         match value.get("protocol").and_then(Value::as_str) {
             Some(found) if Protocol::parse(found).is_none() => {
-                let found: String = found.chars().take(64).collect();
+                let found = beginning(found);
                 let message = format!("expected protocol \"aiws-handoff/1\", found {found:?}");
                 Err(Error::new(Code::UnsupportedProtocol, message).at("/protocol"))
             }

@@ -22,7 +22,7 @@ names! {
 }
 
 /// Words about one hand-off; optional, immutable, never a policy (REL-10).
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Summary {
     /// Unique in the mission.
@@ -39,6 +39,8 @@ pub struct Summary {
     /// At which revision of its stream.
     pub revision: U64,
 }
+
+crate::veiled! { Summary { summary_id handoff author created_at_ms revision } text; }
 
 /// The author of a summary.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -289,7 +289,7 @@ pub struct Assessment {
 }
 
 /// Why an assessment no longer counts.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Invalidated {
     /// The reason.
@@ -299,6 +299,8 @@ pub struct Invalidated {
     #[serde(deserialize_with = "fields::unique")]
     pub evidence: Vec<EvidenceId>,
 }
+
+crate::veiled! { Invalidated { evidence } reason; }
 
 /// An effect admission that the host prepared and the coordinator checks (HD-03.12).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -55,7 +55,6 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 ];
 
 /// A git call in the making.
-#[derive(Debug)]
 pub struct Git {
     command: Command,
     /// The call as a person would type it, for messages.
@@ -65,6 +64,8 @@ pub struct Git {
     settings: Vec<(OsString, OsString)>,
     wall: Duration,
 }
+
+aiws::veiled! { Git { command shown dir settings wall } input; }
 
 /// What a git call that ended with exit 0 wrote to its output.
 pub type Output = Vec<u8>;

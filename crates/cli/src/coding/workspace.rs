@@ -13,13 +13,15 @@ use crate::limits::{FULL_BYTES, PATCH_BYTES};
 use crate::store::write_private;
 
 /// What a stage left in its tree.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Captured {
     /// The tree object in the engine's repository.
     pub tree: String,
     /// The binary patch from base to that tree; empty when nothing changed.
     pub patch: Vec<u8>,
 }
+
+aiws::veiled! { Captured { tree } patch; }
 
 /// The files of one run under the store: `work/<run>/`.
 #[derive(Clone, Debug)]

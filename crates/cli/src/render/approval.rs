@@ -12,7 +12,7 @@ use super::words::{count, short_commit, units};
 use super::{commands, escape, patch};
 
 /// A plan that waits for approval.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Plan<'a> {
     /// The run.
     pub run: &'a str,
@@ -34,8 +34,10 @@ pub struct Plan<'a> {
     pub fingerprint: &'a str,
 }
 
+aiws::veiled! { Plan<'a> { run repository base task corrections budget action fingerprint } plan; }
+
 /// A result that waits for acceptance.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Finished<'a> {
     /// The run.
     pub run: &'a str,
@@ -46,6 +48,8 @@ pub struct Finished<'a> {
     /// Its SHA-256.
     pub digest: &'a str,
 }
+
+aiws::veiled! { Finished<'a> { run check digest } patch; }
 
 /// Most lines of a patch before the question; the rest is a command away.
 pub const PATCH_LINES: usize = 200;

@@ -13,7 +13,7 @@ use super::style::{Style, Tone};
 use crate::limits::LISTED_FILES;
 
 /// An uncertain attempt with what there is to look at. Everything from outside is escaped.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The run.
     pub run: String,
@@ -34,6 +34,8 @@ pub struct Finding {
     /// Why nobody knows, where that was recorded.
     pub why: Option<String>,
 }
+
+aiws::veiled! { Finding { run node attempt command tree process changed why } output; }
 
 /// The finding as people read it.
 #[must_use]

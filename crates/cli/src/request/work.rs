@@ -2,6 +2,8 @@
 //! Invariant: a worker's request has no say of authority; a claim's token is shown in no message of this program.
 //! Part of `request`, answered by `office`.
 
+use std::fmt;
+
 use aiws::decimal::{Dec, DecPlus};
 use aiws::id::{ApprovalId, AttemptId, DeliveryId, GrantId, MissionId, NodeId, OperationId, RunId};
 use aiws::json::Value;
@@ -25,7 +27,7 @@ pub struct Work {
 }
 
 /// The asks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(
     tag = "kind",
     rename_all = "kebab-case",
@@ -113,6 +115,13 @@ pub enum WorkAsk {
     },
 }
 
+/// Its kind alone.
+impl fmt::Debug for WorkAsk {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        super::named(out, "WorkAsk", aiws::canonical::to_value(self), "kind")
+    }
+}
+
 /// The effect that is proposed with an admission.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -176,8 +185,8 @@ pub struct Boundary {
 #[serde(transparent)]
 pub struct Token(pub String);
 
-impl std::fmt::Debug for Token {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Token {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Token(redacted)")
     }
 }

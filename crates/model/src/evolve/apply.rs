@@ -11,6 +11,7 @@ use crate::event::Event;
 use crate::graph::node;
 use crate::guard::Guard;
 use crate::iteration::{is_last, iterates};
+use crate::moves::{self, is_legal};
 use crate::run::{NodeState, NodeStatus, RunState};
 use crate::stream::activation;
 use crate::transition::Transition as T;
@@ -146,17 +147,12 @@ fn node_moved(
     to: NodeStatus,
     skipped_by: Option<&NodeId>,
 ) -> Result<(), IllegalEvent> {
-    use NodeStatus::{Active, Blocked, Canceled, Completed, Failed, Pending, Skipped};
     let own = known("the node", id, state.nodes.get(id))?;
     same("where the node moves from", own.status, from)?;
-    let legal = match from {
-        Pending => matches!(to, Active | Skipped | Failed),
-        Active if plant::is(Guard::ActivationUnbound.plant()) => to != Pending,
-        Active => matches!(to, Completed | Blocked | Failed | Canceled),
-        Blocked => to == Active,
-        Completed | Skipped | Failed | Canceled => false,
-    };
-    if !legal {
+    let planted = from == NodeStatus::Active
+        && to != NodeStatus::Pending
+        && plant::is(Guard::ActivationUnbound.plant());
+    if !planted && !is_legal(moves::NODE, from, to) {
         return Err(IllegalEvent::content(
             format!("the move of node {id}"),
             "a legal one",
@@ -240,7 +236,7 @@ fn hold_closed(
     resolution: &HoldResolution,
 ) -> Result<Hold, IllegalEvent> {
     same("where the hold moves from", HoldState::Open, hold.state)?;
-    if to == HoldState::Open {
+    if !is_legal(moves::HOLD, hold.state, to) {
         return Err(IllegalEvent::content(
             "where the hold moves to",
             "a final state",
@@ -270,22 +266,15 @@ fn lifecycle_moved(
     to: Lifecycle,
     cause: Option<&Cause>,
 ) -> Result<(), IllegalEvent> {
-    use Lifecycle::{Canceled, Canceling, Completed, Failed, Paused, Rejected, Running};
     same("the lifecycle", state.lifecycle, from)?;
-    let legal = match from {
-        Running => to != Running,
-        Paused => matches!(to, Running | Canceling),
-        Canceling => to == Canceled,
-        Completed | Failed | Canceled | Rejected => false,
-    };
-    if !legal {
+    if !is_legal(moves::LIFECYCLE, from, to) {
         return Err(IllegalEvent::content(
             "the move of the lifecycle",
             "a legal one",
             format!("{from} to {to}"),
         ));
     }
-    if to == Canceling {
+    if to == Lifecycle::Canceling {
         state.canceled_by = Some(event.actor_id.clone());
     }
     state.lifecycle = to;

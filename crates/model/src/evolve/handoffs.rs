@@ -17,6 +17,7 @@ use super::{IllegalEvent, free, known, same};
 use crate::command::Body;
 use crate::event::Event;
 use crate::guard::Guard;
+use crate::moves::{self, is_legal};
 use crate::run::{Committed, DeliveryState, RunState};
 
 /// The manifests that an event's command brings: its own, where it has one, and the generated ones.
@@ -189,26 +190,20 @@ pub(super) fn delivery_moved(
     Ok(())
 }
 
-/// The table of delivery moves, with what each carries (wire form section 10).
+/// A move of the table, with what it carries: the end of a claim, a new claim, or a receipt.
 fn legal(id: &DeliveryId, moved: &Moved<'_>) -> Result<(), IllegalEvent> {
     let carries = (
         moved.ended.is_some(),
         moved.claim.is_some(),
         moved.acknowledgement.is_some(),
     );
-    let good = match (moved.from, moved.to) {
-        (State::Pending, State::Claimed) => carries == (false, true, false),
-        (State::Claimed, State::Claimed) => carries == (true, true, false),
-        (State::Claimed, State::Acknowledged) => carries == (false, false, true),
-        (State::Claimed, State::Pending | State::Excluded | State::Invalidated) => {
-            carries == (true, false, false)
-        }
-        (State::Pending, State::Excluded | State::Invalidated)
-        | (State::Acknowledged, State::Invalidated) => carries == (false, false, false),
-        (State::Acknowledged, State::Pending) => plant::is(Plant::ReceiptLostOnTakeover),
-        _ => false,
-    };
-    if good {
+    let to = moved.to;
+    let receives = to == State::Acknowledged;
+    let ends = moved.from == State::Claimed && !receives;
+    let fits = carries == (ends, to == State::Claimed, receives);
+    let planted = (moved.from, to) == (State::Acknowledged, State::Pending)
+        && plant::is(Plant::ReceiptLostOnTakeover);
+    if planted || fits && is_legal(moves::DELIVERY, moved.from, to) {
         return Ok(());
     }
     let found = format!(

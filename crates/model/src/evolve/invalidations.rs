@@ -13,6 +13,7 @@ use aiws::record::{
 use super::{IllegalEvent, free, known, same};
 use crate::command::{Body, InvalidateHandoff};
 use crate::event::Event;
+use crate::moves::{self, is_legal};
 use crate::run::RunState;
 
 pub(super) fn consumption_moved(
@@ -27,11 +28,8 @@ pub(super) fn consumption_moved(
         state.consumptions.get(id),
     )?;
     same("where the consumption moves from", bound.state, from)?;
-    same(
-        "the move of a consumption",
-        (ConsumptionState::Valid, ConsumptionState::Invalidated),
-        (from, to),
-    )?;
+    let legal = is_legal(moves::CONSUMPTION, from, to);
+    same("whether the consumption may move so", true, legal)?;
     let moved = Consumption {
         state: to,
         ..bound.clone()

@@ -13,6 +13,7 @@ use super::{IllegalEvent, free, known, same};
 use crate::decide::complete_run::last_passed;
 use crate::event::Event;
 use crate::guard::Guard;
+use crate::moves::{self, is_legal};
 use crate::run::{ApprovalLife, RunState};
 
 pub(super) fn operation_admitted(
@@ -88,13 +89,7 @@ pub(super) fn attempt_moved(
     use AttemptStatus::{ConfirmedApplied, ConfirmedNotApplied, Dispatched, Prepared, Unknown};
     let mut attempt = known("the attempt", id, state.attempts.get(id))?.clone();
     same("where the attempt moves from", attempt.status, from)?;
-    let legal = match from {
-        Prepared => matches!(to, Dispatched | ConfirmedNotApplied),
-        Dispatched => matches!(to, Unknown | ConfirmedApplied | ConfirmedNotApplied),
-        Unknown => matches!(to, ConfirmedApplied | ConfirmedNotApplied),
-        ConfirmedApplied | ConfirmedNotApplied => false,
-    };
-    if !legal {
+    if !is_legal(moves::ATTEMPT, from, to) {
         return Err(IllegalEvent::content(
             format!("the move of attempt {id}"),
             "a legal one",

@@ -288,6 +288,14 @@ impl World {
 
 /// A decision reads and writes the registers that the command table names, and no others.
 fn in_table(decision: &Decision) {
+    for change in &decision.outcome.transitions {
+        let kind = decision.command.kind();
+        assert!(
+            praxis_model::moves::are_of(kind, change),
+            "{} made {change:?}",
+            kind.name()
+        );
+    }
     let row = table::row(decision.command.kind());
     let strange = decision
         .same
