@@ -178,6 +178,9 @@ fn t_82_parts_share_bounds_and_identities() {
         (note.clone(), reserve(41)),
     ]);
     assert!(matches!(store.refused(append), Refusal::Bounded { .. }));
+    // Reserved and settled in one append: the bound is the reservation's all the same.
+    let too_much = store.script.clone().spend("run", 101).unwrap();
+    assert!(matches!(store.refused(too_much), Refusal::Bounded { .. }));
     let append = store.append(vec![(note.clone(), takes.clone()), (note.clone(), takes)]);
     assert!(matches!(store.refused(append), Refusal::Identity { .. }));
     let append = store.append(vec![(note.clone(), reserve(60)), (note, reserve(40))]);
