@@ -28,7 +28,7 @@ const CHILD: &str = "PRAXIS_SCENARIO_ROOT";
 
 /// Runs the case `name` of this program again, in a process that is killed at `point` of its n-th event, and gives
 /// the directory that it left.
-fn killed(name: &str, event: u64, point: Point) -> TempDir {
+pub fn killed(name: &str, event: u64, point: Point) -> TempDir {
     let root = TempDir::new().unwrap();
     let program = std::env::current_exe().unwrap();
     let ended = run(Command::new(program)
@@ -42,7 +42,7 @@ fn killed(name: &str, event: u64, point: Point) -> TempDir {
 }
 
 /// The root of the store, in a process that is to be killed.
-fn doomed() -> Option<PathBuf> {
+pub fn doomed() -> Option<PathBuf> {
     std::env::var_os(CHILD).map(PathBuf::from)
 }
 

@@ -58,6 +58,8 @@ pub struct Rules {
     pub evidence: BTreeSet<EvidenceId>,
     /// Who may take over ownership.
     pub recovery: BTreeSet<String>,
+    /// Whether effects that the engine's own program proposes are admitted.
+    pub drafts: bool,
 }
 
 /// The authorizer of every scenario: whatever is not denied is allowed.
@@ -95,6 +97,10 @@ impl Authorizer for Policy {
         let rules = self.rules();
         let actor = ask.capability.actor_id().as_str();
         let kind = ask.capability.actor_kind();
+        let mut admissions = rules.admissions.clone();
+        if let Some(draft) = ask.draft_admission.filter(|_| rules.drafts) {
+            admissions.insert(draft.admission_ref.clone(), draft.proposal.clone());
+        }
         let named = match ask.command {
             Body::ClaimDelivery(claim) => {
                 let delivery = ask
@@ -124,7 +130,8 @@ impl Authorizer for Policy {
         Authorization {
             allowed,
             decision_ref: (kind == ActorKind::Human).then(|| Id::new("decision-1").unwrap()),
-            admissions: rules.admissions.clone(),
+            admissions,
+            restart_allowed: rules.drafts,
             clear_evidence: rules.evidence.clone(),
             recovery_authority: rules.recovery.contains(actor),
             ..Authorization::allowed(ask.capability, policy_ref())
