@@ -84,7 +84,7 @@ fn refused(refusal: &Refusal) -> Outcome {
             error,
             what: Moved::Register,
         },
-        Refusal::Before { .. } => Outcome::Moved {
+        Refusal::Before { .. } | Refusal::Clock { .. } => Outcome::Moved {
             error,
             what: Moved::Time,
         },

@@ -26,9 +26,10 @@ use ractor::ActorRef;
 
 use crate::adapter::Adapter;
 use crate::capability::Capability;
+use crate::clock::StoreClock;
 use crate::directory::Directory;
 use crate::error::of_store;
-use crate::ports::{Authorizer, Clock, StoreClock};
+use crate::ports::{Authorizer, Clock};
 use crate::program::Program;
 use crate::supervisor::SupervisorMessage;
 use crate::work::Work;

@@ -17,6 +17,7 @@ use aiws::token::ClaimToken;
 use praxis_journal::Conditions;
 use praxis_journal_format::{Sealed, link, seal};
 use praxis_model::command::{CommandType, Intent};
+use praxis_model::limits::MAX_AUTHORIZATION_AGE_MS;
 use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
 use praxis_model::{decide, evolve};
@@ -47,6 +48,8 @@ pub(crate) struct RunOwner {
     state: Option<Arc<RunState>>,
     /// The epoch that this owner acts under; none before the first fold.
     epoch: Option<u64>,
+    /// How often the clock had stepped back when the run last had no live claim.
+    clock_seen: u64,
     /// Why nothing but a recovery is taken.
     blocked: Option<Error>,
     /// What the scheduler remembers.
@@ -148,6 +151,7 @@ impl RunOwner {
             kept,
             state: None,
             epoch: None,
+            clock_seen: 0,
             blocked: None,
             schedule: Schedule::default(),
         }
@@ -190,10 +194,15 @@ impl RunOwner {
     async fn decide(&mut self, state: &Arc<RunState>, gathered: Gathered) -> Result<Taken, Error> {
         let Gathered {
             command,
-            facts,
+            mut facts,
             bytes,
             token,
         } = gathered;
+        let steps = self.core.clock.steps();
+        if state.live_claim(facts.now_ms).is_none() {
+            self.clock_seen = steps;
+        }
+        facts.clock_stepped = steps != self.clock_seen;
         let decision = decide::run(state, &command, &facts)?;
         let event = link(
             self.subject.clone(),
@@ -209,13 +218,19 @@ impl RunOwner {
         // Folded before it is written: an event that cannot be folded never reaches the disk.
         let next =
             evolve::run(RunState::clone(state), &sealed.event, &sealed.hash).map_err(unfoldable)?;
-        let conditions = Conditions::of(
+        let mut conditions = Conditions::of(
             &self.subject,
             Some(state.epoch),
             &command,
             &decision,
             &facts.actor_id,
         );
+        conditions.clock_steps = decide::leased(&command.body).then_some(steps);
+        // What was allowed is allowed for as long as it may wait for the writer, and no longer (CRD-3, T-30).
+        let allowed_ms = facts
+            .authorized_at_ms
+            .saturating_add(MAX_AUTHORIZATION_AGE_MS + 1);
+        conditions.before_ms.push(allowed_ms);
         match commit::append(&self.core, &sealed, conditions).await {
             Outcome::Committed => Ok(Taken::Done(Box::new(self.swap(sealed, next, token, bytes)))),
             Outcome::Replayed(event) => Ok(Taken::Replayed(event)),

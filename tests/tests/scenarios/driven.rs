@@ -35,7 +35,14 @@ impl Program for Driver {
     }
 
     fn conclude(&self, ctx: &NodeContext) -> Result<Conclusion, Error> {
-        Ok(Conclusion::completed(&ctx.node))
+        let mut conclusion = Conclusion::completed(&ctx.node);
+        if let (Conclusion::Boundary(boundary), "a") = (&mut conclusion, ctx.node.id.as_str()) {
+            let put = ctx
+                .artifacts
+                .put(b"made by a", "a", "text/plain", &id(HUMAN), 900_000);
+            boundary.artifacts.push(put.unwrap());
+        }
+        Ok(conclusion)
     }
 }
 
@@ -57,6 +64,9 @@ impl Adapter for Recorded {
             .open(&self.file)
             .unwrap();
         writeln!(file, "{} {}", call.node_id, call.attempt_id).unwrap();
+        for (_, bytes) in call.inputs.iter().flat_map(|input| &input.artifacts) {
+            writeln!(file, "{INPUT}{}", String::from_utf8_lossy(bytes)).unwrap();
+        }
         Box::pin(async { applied() })
     }
 
@@ -74,6 +84,16 @@ impl Adapter for Recorded {
     }
 }
 
+/// Before what a call was given.
+const INPUT: &str = "input: ";
+
+/// What all calls were given.
+pub fn seen_inputs(root: &Path) -> Vec<String> {
+    let all = calls(&root.join("outside")).into_iter();
+    all.filter_map(|line| line.strip_prefix(INPUT).map(str::to_owned))
+        .collect()
+}
+
 fn applied() -> EffectReport {
     EffectReport {
         outcome: EffectOutcome::Applied {
@@ -89,7 +109,8 @@ fn calls(file: &Path) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-fn calls_of(root: &Path, node: &str) -> usize {
+/// How often a node's effect was had.
+pub fn calls_of(root: &Path, node: &str) -> usize {
     let all = calls(&root.join("outside"));
     all.iter()
         .filter(|line| line.starts_with(&format!("{node} ")))
@@ -97,7 +118,7 @@ fn calls_of(root: &Path, node: &str) -> usize {
 }
 
 /// A world whose engine drives its runs.
-fn driven(root: &Path, lost: bool, answers: bool) -> World {
+pub fn driven(root: &Path, lost: bool, answers: bool) -> World {
     let mut w = World::closed(root, lost, None);
     w.policy.rules().drafts = true;
     drive(&mut w, root, answers);
@@ -126,7 +147,7 @@ fn first(state: &RunState) -> AttemptStatus {
 }
 
 /// The run once it is as wanted.
-async fn until(w: &World, wanted: impl Fn(&RunState) -> bool) -> Arc<RunState> {
+pub async fn until(w: &World, wanted: impl Fn(&RunState) -> bool) -> Arc<RunState> {
     let (mission, run) = (id(crate::world::MISSION), id(&w.run));
     let mut states = w.engine().watch(&mission, &run).await.expect("a run");
     let wanted = states.wait_for(|state| wanted(state));

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use aiws::decimal::Dec;
@@ -14,7 +14,8 @@ use aiws::id::{ActorId, EvidenceId, Id};
 use aiws::record::{ActorKind, AdmissionProposal, Artifact, EffectClass, HoldMember, Ref};
 use praxis_artifacts::{ArtifactError, ArtifactProvider, FileArtifacts, Orphan};
 use praxis_engine::{
-    Adapter, Ask, Authorization, Authorizer, BoxFuture, EffectCall, EffectReport, ManualClock,
+    Adapter, Ask, Authorization, Authorizer, BoxFuture, EffectCall, EffectReport, LeaseBounds,
+    ManualClock,
 };
 use praxis_model::command::{Body, CommandType};
 
@@ -58,6 +59,8 @@ pub struct Rules {
     pub evidence: BTreeSet<EvidenceId>,
     /// Who may take over ownership.
     pub recovery: BTreeSet<String>,
+    /// How long the host lets a claim last; none for whatever the mission allows.
+    pub lease: Option<LeaseBounds>,
     /// Whether effects that the engine's own program proposes are admitted.
     pub drafts: bool,
 }
@@ -132,6 +135,7 @@ impl Authorizer for Policy {
             decision_ref: (kind == ActorKind::Human).then(|| Id::new("decision-1").unwrap()),
             admissions,
             restart_allowed: rules.drafts,
+            lease: rules.lease.unwrap_or(LeaseBounds::MISSION),
             clear_evidence: rules.evidence.clone(),
             recovery_authority: rules.recovery.contains(actor),
             ..Authorization::allowed(ask.capability, policy_ref())
@@ -156,6 +160,7 @@ pub struct Shelf {
     files: FileArtifacts,
     clock: Arc<ManualClock>,
     read_ms: AtomicU64,
+    lies: AtomicBool,
 }
 
 impl Shelf {
@@ -165,7 +170,13 @@ impl Shelf {
             files: FileArtifacts::open(path).unwrap(),
             clock,
             read_ms: AtomicU64::new(0),
+            lies: AtomicBool::new(false),
         }
+    }
+
+    /// Whether reads hand out other bytes than were asked for.
+    pub fn lie(&self, lies: bool) {
+        self.lies.store(lies, Ordering::SeqCst);
     }
 
     /// What the next read takes, in milliseconds.
@@ -195,7 +206,10 @@ impl ArtifactProvider for Shelf {
     fn read(&self, artifact: &Artifact, now_ms: u64) -> Result<Vec<u8>, ArtifactError> {
         let bytes = self.files.read(artifact, now_ms);
         self.clock.advance(self.read_ms.swap(0, Ordering::SeqCst));
-        bytes
+        match self.lies.load(Ordering::SeqCst) {
+            true => bytes.map(|bytes| vec![b'x'; bytes.len()]),
+            false => bytes,
+        }
     }
 
     fn read_digest(&self, digest: &Digest, max_bytes: u64) -> Result<Vec<u8>, ArtifactError> {

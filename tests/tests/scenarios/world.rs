@@ -3,11 +3,12 @@
 //! Every case gets one, twice.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use aiws::error::{Code, Error};
 use aiws::id::{EvidenceId, MissionId, RunId};
 use aiws::json::Value;
+use praxis_engine::crash::{Passing, Point};
 use praxis_engine::{
     Adapter, Capability, Engine, EngineError, Host, ManualClock, Options, Ports, Program,
     SeededEntropy, Shutdown,
@@ -139,6 +140,29 @@ impl World {
             root: root.to_owned(),
             _kept: None,
         }
+    }
+
+    /// Does something once, when the n-th event of this type passes this point. Before the engine is opened.
+    pub fn at_point(
+        &mut self,
+        point: Point,
+        kind: CommandType,
+        number: u64,
+        act: impl FnOnce() + Send + 'static,
+    ) {
+        let waiting = Mutex::new((0, Some(act)));
+        self.probe = Some(Arc::new(move |passing: &Passing| {
+            if (passing.point, passing.kind) != (point, kind) {
+                return;
+            }
+            let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.0 += 1;
+            if waiting.0 == number
+                && let Some(act) = waiting.1.take()
+            {
+                act();
+            }
+        }));
     }
 
     /// Opens the engine; every time with a new process key.

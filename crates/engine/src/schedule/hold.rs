@@ -12,6 +12,7 @@ use aiws::json::Value;
 use aiws::record::{Blocker, HoldDecision, HoldReason, HoldScope, HoldScopeKind, HoldState, Ref};
 use praxis_model::command::{Body, HoldProposal, Intent, PlaceHold};
 use praxis_model::decide::needed_units;
+use praxis_model::guard::Guard;
 use praxis_model::plan::Step;
 use praxis_model::run::RunState;
 use praxis_model::stream::derived;
@@ -58,6 +59,13 @@ impl RunOwner {
             // The journal's queue is full: the step stays first, behind what waits in the mailbox meanwhile.
             self.schedule.again = true;
             return tokio::task::yield_now().await;
+        }
+        if error.details.get("requirement").and_then(Value::as_str)
+            == Some(Guard::ClockTrusted.id())
+        {
+            // The run's own claims are the ones in doubt, and taking it over ends them (T-29).
+            let reason = "the clock stepped back under a live claim".to_owned();
+            return self.recover(state.epoch, reason).await;
         }
         self.remember(step.clone());
         let reason = match error.code() {
