@@ -13,7 +13,8 @@ use praxis_engine::{LeaseBounds, Shutdown};
 use praxis_model::command::CommandType;
 use serde_json::json;
 
-use crate::bodies::{self, wide};
+use crate::bodies::{self, lin, wide};
+use crate::driven::{calls_of, driven, until};
 use crate::wire::id;
 use crate::world::{HUMAN, Probe, W1, W2, World, both};
 
@@ -207,6 +208,33 @@ async fn hs_04_6_the_clock_steps_back_before_the_commit() {
         assert!(passed.load(Ordering::SeqCst), "it was decided first");
         assert_eq!(requirement(&error), Some("HS-04.6"), "{error}");
         assert_eq!(claim_of(&w, &delivery).await.0, DeliveryState::Claimed);
+        w.finish().await;
+    }
+}
+
+/// Proves T-29: a run that the engine drives is not left behind by a step of the clock: it takes itself over where a claim of
+/// its own is in doubt, and goes on to its end, each effect had once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t_29_a_driven_run_goes_on() {
+    for lost in [false, true] {
+        let root = tempfile::TempDir::new().unwrap();
+        let mut w = driven(root.path(), lost, true);
+        w.clock.set(50_000);
+        let clock = Arc::clone(&w.clock);
+        w.at_point(
+            Point::AfterCommit,
+            CommandType::ClaimDelivery,
+            1,
+            move || clock.set(2_000),
+        );
+        w.open().await;
+        let mut config = bodies::config();
+        config["restartPolicy"] = json!("AUTO");
+        w.start(&lin(), &config).await;
+        until(&w, |state| state.manifests.size() == 3).await;
+        assert_eq!(w.engine().clock().steps, 1);
+        let calls = (calls_of(root.path(), "a"), calls_of(root.path(), "b"));
+        assert_eq!(calls, (1, 1));
         w.finish().await;
     }
 }

@@ -293,7 +293,7 @@ async fn c_06_crash_between_claim_and_ack() {
     }
 }
 
-/// Proves C-08, HD-03.9, HD-01.T10, HS-06.2: the receipt committed and the process was killed before the reply;
+/// Proves C-08, HD-03.2, HD-03.9, HD-01.T10, HS-06.2: the receipt committed and the process was killed before the reply;
 /// under the new epoch the node is admitted once, with no second claim.
 #[tokio::test]
 async fn c_08_acknowledged_not_admitted() {
