@@ -90,6 +90,9 @@ impl Actor for RunActor {
                 reply,
             } => {
                 let answer = owner.take(&request).await;
+                if let Err(error) = &answer {
+                    owner.hold_for_material(&request, error).await;
+                }
                 let answer = answer.map(|done| Claimed {
                     response: done.response,
                     token: done.token,

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use aiws::error::Code;
-use aiws::record::{Artifact, HoldState};
+use aiws::record::{Artifact, HoldReason, HoldState};
 use praxis_artifacts::ArtifactProvider;
 use praxis_engine::Shutdown;
 use praxis_model::command::CommandType;
@@ -68,6 +68,50 @@ async fn hf_04_9_repair_by_identical_bytes() {
         w.refuse(W1, ack.clone(), Code::HoldActive).await;
         w.send(HUMAN, recheck(&["evidence"])).await;
         w.send(W1, ack).await;
+    })
+    .await;
+}
+
+/// Proves T-45, HLD-2, HF-04.8, HF-04.9: where the host wants it, the engine holds the run itself, as a second command after the
+/// refusal and once; the very bytes and a person's recheck release it.
+#[tokio::test]
+async fn t_45_the_engine_holds_for_lost_material() {
+    both(lin(), async |w: &mut World| {
+        let artifact = w.work_with("a", REPORT).await;
+        let delivery = w.delivery("a", "b");
+        w.holds_lost = true;
+        w.close(Shutdown::Drain).await;
+        w.open().await;
+        let token = w.claim(W1, &delivery).await;
+        let ack = w.request(w.ack_of(&delivery, &token).await).await;
+        lose(w, &artifact);
+        let refused = w.once(W1, &ack.bytes()).await.expect_err("no bytes");
+        assert_eq!(refused.code(), Code::ArtifactUnavailable);
+        let state = w.state().await;
+        let holds: Vec<_> = state.holds.values().collect();
+        assert_eq!(
+            (holds.len(), holds[0].reason, holds[0].state),
+            (1, HoldReason::Artifact, HoldState::Open)
+        );
+        let hold = holds[0].hold_id.as_str().to_owned();
+        let ack = w.ack_of(&delivery, &token).await;
+        w.refuse(W1, ack.clone(), Code::HoldActive).await;
+        restore(w, &artifact);
+        w.send(HUMAN, bodies::resolve(&hold, "RECHECK", &["evidence"]))
+            .await;
+        w.send(W1, ack).await;
+        assert_eq!(w.state().await.holds.size(), 1);
+        // What a producer has not stored yet is no lost material.
+        w.admit("b").await;
+        w.dispatch("b").await;
+        w.settle("b", "CONFIRMED_APPLIED", 3).await;
+        let mut missing = bodies::json_of(&artifact);
+        missing["digest"] = json!("0".repeat(64));
+        missing["locator"]["version"] = json!("0".repeat(64));
+        let mut boundary = Boundary::completed(json!({}));
+        boundary.artifacts.push(missing);
+        let body = boundary.of(&*w.state().await, "b");
+        w.refuse(W1, body, Code::ArtifactUnavailable).await;
     })
     .await;
 }

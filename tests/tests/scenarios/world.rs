@@ -64,6 +64,8 @@ pub struct World {
     pub disk: Option<Arc<dyn Disk>>,
     /// Who drives the runs and has their effects, where the engine is to do its own work.
     pub driver: Option<(Arc<dyn Program>, Arc<dyn Adapter>)>,
+    /// Whether the engine holds runs whose material is gone.
+    pub holds_lost: bool,
     /// Where this world's traces begin.
     pub traced: usize,
     live: Option<(Engine, Host)>,
@@ -132,6 +134,7 @@ impl World {
             tokens: Vec::new(),
             disk: None,
             driver: None,
+            holds_lost: false,
             traced: traces::begin(),
             live: None,
             probe,
@@ -183,6 +186,7 @@ impl World {
             create: true,
             probe: self.probe.clone(),
             disk: self.disk.clone(),
+            hold_lost_material: self.holds_lost,
             ..Options::default()
         };
         let mut outside: Arc<dyn Adapter> = self.outside.clone();

@@ -39,6 +39,9 @@ pub struct Options {
     pub program: Option<Arc<dyn Program>>,
     /// Bytes of a log segment; none for the journal's own choice.
     pub segment_bytes: Option<u64>,
+    /// Whether the engine itself holds a run in which a receipt, an admission or a dispatch was refused because material is
+    /// gone or altered, as a second command after the refusal (T-45). It always does where it drives the run.
+    pub hold_lost_material: bool,
     /// How far the host's clock may step back before it is a condition of the store, in milliseconds; none for the
     /// engine's own choice (T-29).
     pub clock_tolerance_ms: Option<u64>,
@@ -88,6 +91,7 @@ impl Engine {
             adapters: options.adapters,
             program: options.program,
             token_key,
+            hold_lost_material: options.hold_lost_material,
             directory: Directory::default(),
             supervisor: OnceLock::new(),
             work: Work::new(),

@@ -20,6 +20,7 @@ use praxis_model::stream::derived;
 use super::run_of;
 use crate::capability::{CLASS_SCHEDULER, Capability};
 use crate::limits::STALLED_STEPS;
+use crate::message::{Request, What};
 use crate::run_actor::RunOwner;
 
 impl RunOwner {
@@ -97,6 +98,27 @@ impl RunOwner {
             .await
     }
 
+    /// What a request needed is gone or altered: the request was refused, and the host wants the run held for it (T-45).
+    pub(crate) async fn hold_for_material(&mut self, request: &Request, error: &Error) {
+        let lost = matches!(
+            error.code(),
+            Code::ArtifactUnavailable | Code::ArtifactMismatch
+        );
+        if !lost || !self.core.hold_lost_material || !consumes(&request.what) {
+            return;
+        }
+        let Ok(state) = self.current().await else {
+            return;
+        };
+        let hold_id = self.next_hold(&state);
+        let placed = self
+            .hold(&state, hold_id, HoldReason::Artifact, Vec::new())
+            .await;
+        if let Err(error) = placed {
+            tracing::warn!(code = error.code().name(), message = %error.message, "a hold was refused");
+        }
+    }
+
     /// The id of a hold that the next event opens.
     fn next_hold(&self, state: &RunState) -> HoldId {
         let revision = state.head.revision.get() + 1;
@@ -147,6 +169,23 @@ impl RunOwner {
             .await
             .map(drop)
     }
+}
+
+/// Whether the request takes what another node handed over. A boundary whose own artifacts are not there yet is its
+/// producer's affair.
+fn consumes(what: &What) -> bool {
+    let body = match what {
+        What::Strict(command) => &command.body,
+        What::Intent { intent, .. } => match intent {
+            Intent::Command { body } => body,
+            Intent::Admit(_) | Intent::DispatchNode { .. } => return true,
+            _ => return false,
+        },
+    };
+    matches!(
+        body,
+        Body::AcknowledgeDelivery(_) | Body::AdmitConsumer(_) | Body::Dispatch(_)
+    )
 }
 
 /// What a bound stopped: the node, and for the budget what it needs, so that a recheck asks the same question.
