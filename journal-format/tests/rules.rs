@@ -194,6 +194,7 @@ fn facts() -> Facts {
         restart_allowed: true,
         claim_fingerprint: None,
         recovery_authority: false,
+        clock_stepped: false,
     }
 }
 

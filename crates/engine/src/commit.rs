@@ -96,7 +96,7 @@ fn refused(refusal: &Refusal, sealed: &[Arc<Sealed>]) -> Outcome {
             error,
             what: Moved::Register,
         },
-        Refusal::Before { .. } => Outcome::Moved {
+        Refusal::Before { .. } | Refusal::Clock { .. } => Outcome::Moved {
             error,
             what: Moved::Time,
         },

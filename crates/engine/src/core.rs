@@ -26,9 +26,10 @@ use ractor::ActorRef;
 
 use crate::adapter::Adapter;
 use crate::capability::Capability;
+use crate::clock::StoreClock;
 use crate::directory::Directory;
 use crate::error::of_store;
-use crate::ports::{Authorizer, Clock, StoreClock};
+use crate::ports::{Authorizer, Clock};
 use crate::program::Program;
 use crate::supervisor::SupervisorMessage;
 use crate::work::Work;
@@ -43,6 +44,8 @@ pub(crate) struct Core {
     pub(crate) program: Option<Arc<dyn Program>>,
     /// Of this process alone, never stored: what claim tokens derive from (T-24).
     pub(crate) token_key: [u8; 32],
+    /// Whether a refusal for material is followed by a hold (T-45).
+    pub(crate) hold_lost_material: bool,
     /// Missions and runs that have an actor.
     pub(crate) directory: Directory,
     /// Set once, when the engine opens.

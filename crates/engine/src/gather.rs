@@ -8,7 +8,7 @@ mod material;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use aiws::decimal::Dec;
+use aiws::decimal::{Dec, DecPlus};
 use aiws::digest::Digest;
 use aiws::error::{Code, Error, Stage};
 use aiws::id::Id;
@@ -26,7 +26,7 @@ use crate::capability::{CLASS_LOST_READ_RULE, Capability};
 use crate::core::Core;
 use crate::error::actor_lost;
 use crate::message::{Request, What};
-use crate::ports::{Ask, Authorization, Draft};
+use crate::ports::{Ask, Authorization, Draft, LeaseBounds};
 use material::materials;
 
 /// Verified copies of material, by digest.
@@ -63,6 +63,7 @@ pub(crate) async fn run(
         draft_admission: draft,
     };
     let answer = core.authorizer.authorize(&ask);
+    let lease = answer.lease;
     settle_authority(&mut facts, &request.capability, answer)?;
     if request.capability.is_engine() && facts.decision_class == CLASS_LOST_READ_RULE {
         // The engine acts in the name of the human who approved the contract's rule (T-20).
@@ -79,6 +80,7 @@ pub(crate) async fn run(
     if let What::Intent { intent, .. } = &request.what {
         command.body = draft::command(state, intent, &facts)?;
     }
+    bound_lease(state, &mut command.body, lease)?;
     let mut bytes = BTreeMap::new();
     if is_current(state, &command) {
         let artifacts = needs::artifacts(state, &command.body);
@@ -183,6 +185,7 @@ fn base(core: &Core, subject: &Subject, request: &Request, last_ms: u64) -> Resu
         restart_allowed: false,
         claim_fingerprint: None,
         recovery_authority: false,
+        clock_stepped: false,
     })
 }
 
@@ -230,6 +233,29 @@ fn settle_authority(
     facts.clear_evidence.extend(answer.clear_evidence);
     facts.restart_allowed = answer.restart_allowed;
     facts.recovery_authority = answer.recovery_authority;
+    Ok(())
+}
+
+/// A claim is decided with the lease that the host gives, whatever it asked for (HD-02.7, HC-ENV.5).
+fn bound_lease(state: &RunState, body: &mut Body, host: LeaseBounds) -> Result<(), Error> {
+    let Body::ClaimDelivery(body) = body else {
+        return Ok(());
+    };
+    if host == LeaseBounds::MISSION {
+        return Ok(());
+    }
+    let wanted_ms = body
+        .lease_ms
+        .map(|wanted| wanted.to_u64().unwrap_or(u64::MAX));
+    let mission_ms = state.config.lease_ms.to_u64().unwrap_or(u64::MAX);
+    let Some(granted_ms) = host.granted(wanted_ms, mission_ms) else {
+        return Err(Error::new(
+            Code::AuthorizationDenied,
+            "expected a lease that the host gives, found that it gives none; ask who runs the engine",
+        )
+        .in_stage(Stage::Authority));
+    };
+    body.lease_ms = Some(DecPlus::new(Dec::from_u64(granted_ms))?);
     Ok(())
 }
 

@@ -20,6 +20,7 @@
 pub mod adapter;
 mod ask;
 pub mod capability;
+pub mod clock;
 mod commit;
 mod core;
 pub mod crash;
@@ -45,12 +46,13 @@ pub mod worker;
 
 pub use adapter::{Adapter, BoxFuture, EffectCall, EffectOutcome, EffectReport, Input, Lookup};
 pub use capability::{Capability, Host};
+pub use clock::ClockState;
 pub use engine::{Engine, IntentRequest, Options, RunRef, SequenceRequest, SequenceStep, Shutdown};
 pub use error::EngineError;
 pub use message::{Claimed, Response, Sequenced};
 pub use ports::{
-    Ask, Authorization, Authorizer, Clock, Draft, Entropy, ManualClock, Ports, SeededEntropy,
-    SystemClock, SystemEntropy,
+    Ask, Authorization, Authorizer, Clock, Draft, Entropy, LeaseBounds, ManualClock, Ports,
+    SeededEntropy, SystemClock, SystemEntropy,
 };
 pub use program::{Conclusion, EffectPlan, EvidenceRecord, NodeContext, Program};
 pub use worker::Worker;

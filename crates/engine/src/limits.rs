@@ -10,6 +10,10 @@ pub const MAILBOX_PERMITS: usize = 64;
 /// How often an intent is decided again after another stream moved under it (T-04).
 pub const DECIDE_AGAIN: u32 = 8;
 
+/// How far the host's clock may step back before the store says so, in milliseconds: what a time service corrects by
+/// itself is below it, and a lease is not worth much that it would spoil (T-29).
+pub const CLOCK_TOLERANCE_MS: u64 = 1_000;
+
 /// Restarts of one run's actor inside [`RESTART_WINDOW_MS`] before it is held and not started again (T-21).
 pub const RESTARTS: usize = 3;
 

@@ -1,7 +1,6 @@
 //! Ports: what the engine asks of its host, and the two that the operating system can answer.
 //!
-//! Invariant: none has a default; an engine without an authorizer does not compile (FV-GRT.5), and time is
-//! never below the last time of the log. Given by the host at `Engine::open`, called by the actors.
+//! Invariant: none has a default; an engine without an authorizer does not compile (FV-GRT.5). Given by the host at `Engine::open`, called by the actors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -207,6 +206,33 @@ pub struct Authorization {
     pub restart_allowed: bool,
     /// Whether the host grants authority to take over ownership.
     pub recovery_authority: bool,
+    /// What the host allows of a claim's lease, where it is a claim that was asked about (HD-02.7).
+    pub lease: LeaseBounds,
+}
+
+/// How long the host lets a claim last. The mission's own `leaseMs` bounds it from above as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseBounds {
+    /// No shorter, in milliseconds: a claimant that asks for less gets this.
+    pub min_ms: u64,
+    /// No longer, in milliseconds.
+    pub max_ms: u64,
+}
+
+impl LeaseBounds {
+    /// Whatever the mission allows.
+    pub const MISSION: Self = Self {
+        min_ms: 1,
+        max_ms: u64::MAX,
+    };
+
+    /// The lease of a claim that wants this one, in a mission that allows that one; none where the host gives no
+    /// lease at all.
+    pub(crate) fn granted(self, wanted_ms: Option<u64>, mission_ms: u64) -> Option<u64> {
+        let most = self.max_ms.min(mission_ms);
+        let wanted = wanted_ms.unwrap_or(most);
+        Some(wanted.max(self.min_ms).min(most)).filter(|granted| *granted > 0)
+    }
 }
 
 impl Authorization {
@@ -223,6 +249,7 @@ impl Authorization {
             clear_evidence: BTreeSet::new(),
             restart_allowed: false,
             recovery_authority: false,
+            lease: LeaseBounds::MISSION,
         }
     }
 
@@ -247,52 +274,32 @@ impl Authorization {
     }
 }
 
-/// The store's time: the port's clock, never below the last time of the log or of an earlier answer (T-29).
-#[derive(Debug)]
-pub(crate) struct StoreClock {
-    port: Arc<dyn Clock>,
-    floor_ms: AtomicU64,
-}
-
-impl StoreClock {
-    /// Time of `port`, with no floor yet.
-    pub(crate) fn new(port: Arc<dyn Clock>) -> Self {
-        Self {
-            port,
-            floor_ms: AtomicU64::new(0),
-        }
-    }
-
-    /// Raises the floor, such as to the last time of a log that was opened.
-    pub(crate) fn raise(&self, floor_ms: u64) {
-        self.floor_ms.fetch_max(floor_ms, Ordering::SeqCst);
-    }
-}
-
-impl Clock for StoreClock {
-    fn now_ms(&self) -> u64 {
-        let now_ms = self.port.now_ms();
-        self.floor_ms
-            .fetch_max(now_ms, Ordering::SeqCst)
-            .max(now_ms)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A clock that is set back does not make the store's time go back.
+    /// Proves HD-02.7: a wanted lease ends up between the host's bounds, and never above the mission's.
     #[test]
-    fn store_time_never_goes_back() {
-        let port = Arc::new(ManualClock::new(100));
-        let clock = StoreClock::new(port.clone());
-        clock.raise(500);
-        assert_eq!(clock.now_ms(), 500);
-        port.set(900);
-        assert_eq!(clock.now_ms(), 900);
-        port.set(10);
-        assert_eq!(clock.now_ms(), 900);
+    fn a_lease_is_between_the_bounds() {
+        let host = LeaseBounds {
+            min_ms: 20,
+            max_ms: 60,
+        };
+        for (wanted, mission, granted) in [
+            (None, 100, Some(60)),
+            (Some(7), 100, Some(20)),
+            (Some(30), 100, Some(30)),
+            (Some(u64::MAX), 100, Some(60)),
+            (Some(30), 10, Some(10)),
+        ] {
+            assert_eq!(host.granted(wanted, mission), granted, "{wanted:?}");
+        }
+        assert_eq!(LeaseBounds::MISSION.granted(None, 100), Some(100));
+        let none = LeaseBounds {
+            min_ms: 0,
+            max_ms: 0,
+        };
+        assert_eq!(none.granted(Some(30), 100), None);
     }
 
     #[test]

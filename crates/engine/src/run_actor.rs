@@ -48,6 +48,8 @@ pub(crate) struct RunOwner {
     state: Option<Arc<RunState>>,
     /// The epoch that this owner acts under; none before the first fold.
     epoch: Option<u64>,
+    /// How often the clock had stepped back when the run last had no live claim.
+    clock_seen: u64,
     /// Why nothing but a recovery is taken.
     blocked: Option<Error>,
     /// What the scheduler remembers.
@@ -88,6 +90,9 @@ impl Actor for RunActor {
                 reply,
             } => {
                 let answer = owner.take(&request).await;
+                if let Err(error) = &answer {
+                    owner.hold_for_material(&request, error).await;
+                }
                 let answer = answer.map(|done| Claimed {
                     response: done.response,
                     token: done.token,
@@ -103,6 +108,11 @@ impl Actor for RunActor {
                 reply,
             } => {
                 let answer = owner.take_all(&requests).await;
+                if let Err(refused) = &answer
+                    && let Some(request) = refused.of(&requests)
+                {
+                    owner.hold_for_material(request, &refused.error).await;
+                }
                 drop(permit);
                 let _ = reply.send(answer.map(Accepted::told).map_err(Refused::told));
             }
@@ -149,6 +159,7 @@ impl RunOwner {
             kept,
             state: None,
             epoch: None,
+            clock_seen: 0,
             blocked: None,
             schedule: Schedule::default(),
         }
@@ -206,6 +217,7 @@ impl RunOwner {
     async fn round(&mut self, requests: &[Request]) -> Result<Taken, Refused> {
         let state = self.current().await?;
         let drawn = self.draw(&state, requests).await?;
+        self.clock_seen = drawn.clock_seen;
         let (sealed, conditions) = (drawn.sealed(), drawn.conditions.clone());
         match commit::append(&self.core, &sealed, conditions).await {
             Outcome::Committed => Ok(Taken::Done(self.swap(drawn))),

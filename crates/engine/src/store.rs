@@ -9,13 +9,18 @@ use std::sync::Arc;
 use aiws::error::Code;
 use praxis_journal::Journal;
 
+use crate::clock::StoreClock;
 use crate::engine::Options;
 use crate::error::EngineError;
-use crate::ports::{Clock, StoreClock};
+use crate::ports::Clock;
 
 impl praxis_journal::Clock for StoreClock {
     fn now_ms(&self) -> u64 {
         Clock::now_ms(self)
+    }
+
+    fn steps(&self) -> u64 {
+        StoreClock::steps(self)
     }
 }
 

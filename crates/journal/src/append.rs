@@ -43,6 +43,8 @@ pub struct Conditions {
     pub gates: Option<Vec<Subject>>,
     /// UTC milliseconds that the writer's clock must not have reached (T-81).
     pub before_ms: Vec<u64>,
+    /// How often the writer's clock had stepped back when a lease was judged by it (T-29).
+    pub clock_steps: Option<u64>,
 }
 
 impl Conditions {
@@ -76,6 +78,7 @@ impl Conditions {
                 .collect(),
             gates,
             before_ms: decision.before_ms.clone(),
+            clock_steps: None,
         }
     }
 
@@ -97,6 +100,8 @@ impl Conditions {
             }
             (scopes, more) => scopes.or(more),
         };
+        // The first look at the clock counts: a step since then is a step under what was decided first.
+        self.clock_steps = self.clock_steps.or(part.clock_steps);
         self.before_ms.extend(part.before_ms);
         self
     }
@@ -199,6 +204,14 @@ pub enum Refusal {
         /// The current epoch; none if the run does not exist.
         found: Option<u64>,
     },
+    /// The clock stepped back since the lease was judged by it.
+    #[error("the clock stepped back {found} times, not {expected}; decide again")]
+    Clock {
+        /// The steps when the lease was judged.
+        expected: u64,
+        /// The steps by now.
+        found: u64,
+    },
     /// A register was written since it was read.
     #[error(
         "register {register:?} has revision {found}, not {expected}; read it again and decide again"
@@ -269,7 +282,7 @@ impl Refusal {
         match self {
             Self::IdentityConflict { .. } | Self::Identity { .. } => Code::IdentityConflict,
             Self::Head { .. } | Self::Same { .. } => Code::RevisionConflict,
-            Self::Fence { .. } => Code::StaleOwner,
+            Self::Fence { .. } | Self::Clock { .. } => Code::StaleOwner,
             Self::Gate { .. } => Code::HoldActive,
             Self::Before { .. } => Code::DeadlinePassed,
             Self::Bounded { .. } => Code::BudgetExceeded,

@@ -1,4 +1,4 @@
-//! The eight conditions of an append, in the order of the error stages. This is the law; every earlier check is a courtesy.
+//! The conditions of an append, in the order of the error stages. This is the law; every earlier check is a courtesy.
 //!
 //! Invariant: the first condition that fails is the answer, and nothing of the append is applied. The only workflow
 //! knowledge here is the table that says what launches work (T-51). Called by the ledger for every append.
@@ -40,17 +40,26 @@ pub(crate) struct Hint {
     pub boot: u64,
 }
 
+/// The writer's time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Now {
+    /// UTC milliseconds, never below the log's last time.
+    pub ms: u64,
+    /// How often the writer's clock stepped back.
+    pub clock_steps: u64,
+}
+
 /// Checks an append against the view with the batch so far, at the writer's time. `start` is the view before the batch,
 /// which decides nothing: planted defects alone look at it.
 pub(crate) fn check(
     start: &View,
     view: &View,
     append: &Append,
-    now_ms: u64,
+    now: Now,
     lookup: &dyn Lookup,
     dirty: &mut Dirty,
 ) -> Result<Checked, AppendError> {
-    let conditions = &append.conditions;
+    let (conditions, now_ms) = (&append.conditions, now.ms);
     let first = well_formed(append)?;
     if let Some(sequence) = replayed(view, &first.event, lookup)? {
         return Ok(Checked::Replayed { sequence });
@@ -65,6 +74,7 @@ pub(crate) fn check(
     for sealed in &append.sealed {
         head(&next, &sealed.event)?;
         fence(old(Plant::FenceAtBatchStart, start, &next), conditions)?;
+        clock(conditions, now.clock_steps)?;
         decided_under(&sealed.event, conditions)?;
         same(&next, conditions)?;
         gates(&next, append, &sealed.event)?;
@@ -222,6 +232,14 @@ fn fence(view: &View, conditions: &Conditions) -> Result<(), AppendError> {
         expected: *expected,
         found,
     }))
+}
+
+/// Stage 5: a lease was judged by the clock as it still is.
+fn clock(conditions: &Conditions, found: u64) -> Result<(), AppendError> {
+    match conditions.clock_steps {
+        Some(expected) if expected != found => Err(refuse(Refusal::Clock { expected, found })),
+        _ => Ok(()),
+    }
 }
 
 /// A launching event says itself under which epoch it was decided: the one that its fence holds, or nobody could tell

@@ -13,7 +13,7 @@ use praxis_plant::{self as plant, Plant};
 
 use crate::RequestKey;
 use crate::append::{Append, AppendError, AppendResult, Appended, Refusal};
-use crate::conditions::{Checked, Hint, Lookup, check};
+use crate::conditions::{Checked, Hint, Lookup, Now, check};
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::index::{Flush, Index, Snapshot};
@@ -64,6 +64,7 @@ pub struct Ledger {
     flushing: bool,
     frames: Frames,
     batch_max: usize,
+    clock_steps: u64,
 }
 
 impl Ledger {
@@ -305,12 +306,16 @@ impl Ledger {
             true => now_ms,
             false => now_ms.max(self.view.last_ms),
         };
+        let now = Now {
+            ms: now_ms,
+            clock_steps: self.clock_steps,
+        };
         let mut next = View::clone(&self.view);
         self.frames.clear();
         let mut answers = Vec::with_capacity(group.len());
         for append in group {
             let start = &self.view;
-            let checked = check(start, &next, append, now_ms, &lookup, &mut self.dirty);
+            let checked = check(start, &next, append, now, &lookup, &mut self.dirty);
             if checked.is_err() && plant::is(Plant::RefusalLeavesRow) {
                 next.leave(append);
             }

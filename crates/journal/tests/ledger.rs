@@ -231,3 +231,25 @@ fn a_released_run_is_not_recovered() {
     assert_eq!(boot(&ledger, "one"), 0);
     assert_ne!(boot(&ledger, "two"), 0);
 }
+
+/// Proves T-29, HS-04.6, T-81: what a lease was judged by has stepped back since: the append is refused as a stale owner's and
+/// nothing of it is there. Beside what was judged anew, and what judged no lease, it disturbs nobody.
+#[test]
+fn t_29_a_clock_that_stepped_back_refuses_what_it_judged() {
+    let folder = TempDir::new().unwrap();
+    let mut ledger = created(folder.path());
+    let mut story = story();
+    story[0].conditions.clock_steps = Some(0);
+    let first = ledger.commit(&story[..1], 2_000).remove(0);
+    assert!(first.is_ok(), "{first:?}");
+    ledger.clock_stepped(1);
+    story[1].conditions.clock_steps = Some(0);
+    let before = ledger.view().sequence();
+    let refused = ledger.commit(&story[1..2], 2_000).remove(0).unwrap_err();
+    assert_eq!(refused.code(), aiws::error::Code::StaleOwner, "{refused}");
+    assert_eq!(ledger.view().sequence(), before);
+    story[1].conditions.clock_steps = Some(1);
+    let answers = ledger.commit(&story[1..], 2_000);
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    assert!(ledger.verify(&mut |_, _| ()).unwrap().is_sound());
+}

@@ -54,6 +54,8 @@ pub struct Facts {
     pub claim_fingerprint: Option<Digest>,
     /// Whether the host grants authority to take over ownership (T-15).
     pub recovery_authority: bool,
+    /// Whether trusted time stepped back, by more than the host tolerates, since the run had no live claim (T-29).
+    pub clock_stepped: bool,
 }
 
 /// Material that was read back and verified.

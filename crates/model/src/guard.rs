@@ -40,6 +40,7 @@ guards! {
     ExpectedRevision "HC-ENV.2" RevisionConflict Revision "The expected revision is the head of the stream.";
     SubjectAgrees "REL-1" StaleOwner Ownership "The command and its records name this mission and this run.";
     EpochCurrent "HC-ENV.3" StaleOwner Ownership "The sender acts under the run's current ownership epoch.";
+    ClockTrusted "HS-04.6" StaleOwner Ownership "Trusted time did not step back under a live claim of the run; who takes the run over ends the claim.";
     PolicyAllows "FV-GRT.3" AuthorizationDenied Authority "Current policy allows this actor this command.";
     AuthorizedInTime "CRD-3" AuthorizationDenied Authority "The authorization is neither from the future nor too old.";
     HumanDecides "ERR-HUMAN_REQUIRED" HumanRequired Authority "An authenticated human decides, with a decision reference.";

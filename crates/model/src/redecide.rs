@@ -99,6 +99,8 @@ pub fn facts(event: &Event, outer_gates: &[Gate]) -> Facts {
         restart_allowed: kept.restart_allowed,
         claim_fingerprint: kept.claim_fingerprint,
         recovery_authority: kept.recovery_authority,
+        // What was accepted was not refused for it.
+        clock_stepped: false,
     }
 }
 

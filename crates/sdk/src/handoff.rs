@@ -35,6 +35,7 @@
 //! #         restart_allowed: false,
 //! #         claim_fingerprint: None,
 //! #         recovery_authority: false,
+//! #         clock_stepped: false,
 //! #     })
 //! # }
 //! # fn command(text: &str, head: Option<Head>, run: Option<&str>) -> Result<Command, Box<dyn Error>> {

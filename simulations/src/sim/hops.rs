@@ -279,6 +279,7 @@ fn facts(around: &Around<'_>, subject: &Subject, ask: &Ask, last_ms: u64) -> Res
         restart_allowed: true,
         claim_fingerprint: ask.claim,
         recovery_authority: matches!(ask.who, Who::Engine(_)),
+        clock_stepped: false,
     })
 }
 

@@ -13,7 +13,7 @@ pub fn lin() -> Json {
     graph(vec![task("a", &[]), task("b", &["a"]), end(&["b"])])
 }
 
-/// Two tasks into a join.
+/// ALL without its fork: two tasks into a join.
 pub fn all() -> Json {
     graph(vec![
         task("x", &[]),
@@ -21,6 +21,19 @@ pub fn all() -> Json {
         join("j", &["x", "y"]),
         end(&["j"]),
     ])
+}
+
+/// ALL: s (FORK), then x and y, then j; and what follows j.
+pub fn forked(after_join: Vec<Json>) -> Json {
+    let fork = json!({"id": "s", "kind": "FORK", "dependsOn": [], "config": {}});
+    let branches = [task("x", &["s"]), task("y", &["s"]), join("j", &["x", "y"])];
+    graph(
+        [fork]
+            .into_iter()
+            .chain(branches)
+            .chain(after_join)
+            .collect(),
+    )
 }
 
 /// A run that can be everywhere at once: a with two consumers, and the further roots c, e and f.
@@ -69,7 +82,8 @@ pub fn graph(nodes: Vec<Json>) -> Json {
     json!({"graphId": "graph", "revision": "1", "planRevision": "1", "nodes": nodes})
 }
 
-fn task(id: &str, depends_on: &[&str]) -> Json {
+/// A TASK of an agent.
+pub fn task(id: &str, depends_on: &[&str]) -> Json {
     json!({"id": id, "kind": "TASK", "dependsOn": depends_on, "config": {"executionKind": "AGENT"}})
 }
 
@@ -77,7 +91,8 @@ fn join(id: &str, depends_on: &[&str]) -> Json {
     json!({"id": id, "kind": "JOIN", "dependsOn": depends_on, "config": {"mode": "ALL"}})
 }
 
-fn end(depends_on: &[&str]) -> Json {
+/// END.
+pub fn end(depends_on: &[&str]) -> Json {
     json!({"id": "end", "kind": "END", "dependsOn": depends_on, "config": {}})
 }
 
@@ -386,7 +401,7 @@ pub fn invalidate(state: &RunState, node: &str) -> Json {
 }
 
 /// The exact hand-off of a node.
-fn handoff(state: &RunState, node: &str) -> Json {
+pub fn handoff(state: &RunState, node: &str) -> Json {
     let mut all = state.manifests.values();
     let committed = all.find(|committed| committed.manifest.producer.node_id.as_str() == node);
     let committed = committed.expect("a manifest");

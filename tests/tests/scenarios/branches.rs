@@ -11,6 +11,7 @@ use praxis_model::stream::Subject;
 use serde_json::{Value as Json, json};
 
 use crate::bodies::{self, Boundary};
+use crate::kinds::pass;
 use crate::wire::id;
 use crate::world::{HUMAN, W1, World, both};
 
@@ -75,38 +76,46 @@ async fn release_restarts(w: &mut World) {
 /// new owner; j and the end wait; released, x and the run go on.
 #[tokio::test]
 async fn x_05_a_held_branch_beside_a_free_one() {
-    both(all(), async |w: &mut World| {
-        let held = branch(w, "held", "x", "OPERATOR").await;
-        w.send(HUMAN, held).await;
-        let node_ids = vec![id("x"), id("j"), id("end")];
-        let hold_id = id("held");
-        assert_eq!(gates(w).await, [Gate::Branch { hold_id, node_ids }]);
-        refuse_admission(w, "x").await;
-        w.restart().await;
-        release_restarts(w).await;
-        refuse_admission(w, "x").await;
-        let state = w.state().await;
-        let hold = state.holds.get(&id::<aiws::id::HoldId>("held"));
-        assert_eq!(hold.expect("a hold").state, HoldState::Open);
-        w.admit("y").await;
-        w.dispatch("y").await;
-        let told = report::of(&*w.state().await);
-        assert_eq!((told.aggregate, told.held), (Aggregate::Running, true));
-        assert_eq!(told.blocked_nodes.len(), 3);
-        w.settle("y", "CONFIRMED_APPLIED", 2).await;
-        w.commit("y", &Boundary::completed(json!({}))).await;
-        let to_join = w.delivery("y", "j");
-        w.refuse(W1, bodies::claim(&to_join), Code::HoldActive)
-            .await;
-        let told = report::of(&*w.state().await);
-        assert_eq!((told.aggregate, told.held), (Aggregate::Waiting, true));
-        w.send(HUMAN, bodies::resolve("held", "RECHECK", &[])).await;
-        assert!(gates(w).await.is_empty());
-        w.work("x").await;
-        w.receive(W1, &to_join).await;
-        assert_eq!(status(w, "x").await, NodeStatus::Completed);
-        assert_eq!(w.state().await.lifecycle, Lifecycle::Running);
-    })
+    both(
+        bodies::forked(vec![bodies::end(&["j"])]),
+        async |w: &mut World| {
+            pass(w, "s", json!({})).await;
+            for node in ["x", "y"] {
+                let given = w.delivery("s", node);
+                w.receive(W1, &given).await;
+            }
+            let held = branch(w, "held", "x", "OPERATOR").await;
+            w.send(HUMAN, held).await;
+            let node_ids = vec![id("x"), id("j"), id("end")];
+            let hold_id = id("held");
+            assert_eq!(gates(w).await, [Gate::Branch { hold_id, node_ids }]);
+            refuse_admission(w, "x").await;
+            w.restart().await;
+            release_restarts(w).await;
+            refuse_admission(w, "x").await;
+            let state = w.state().await;
+            let hold = state.holds.get(&id::<aiws::id::HoldId>("held"));
+            assert_eq!(hold.expect("a hold").state, HoldState::Open);
+            w.admit("y").await;
+            w.dispatch("y").await;
+            let told = report::of(&*w.state().await);
+            assert_eq!((told.aggregate, told.held), (Aggregate::Running, true));
+            assert_eq!(told.blocked_nodes.len(), 3);
+            w.settle("y", "CONFIRMED_APPLIED", 2).await;
+            w.commit("y", &Boundary::completed(json!({}))).await;
+            let to_join = w.delivery("y", "j");
+            w.refuse(W1, bodies::claim(&to_join), Code::HoldActive)
+                .await;
+            let told = report::of(&*w.state().await);
+            assert_eq!((told.aggregate, told.held), (Aggregate::Waiting, true));
+            w.send(HUMAN, bodies::resolve("held", "RECHECK", &[])).await;
+            assert!(gates(w).await.is_empty());
+            w.work("x").await;
+            w.receive(W1, &to_join).await;
+            assert_eq!(status(w, "x").await, NodeStatus::Completed);
+            assert_eq!(w.state().await.lifecycle, Lifecycle::Running);
+        },
+    )
     .await;
 }
 

@@ -11,6 +11,7 @@ use praxis_model::run::{NodeStatus, RunState};
 use serde_json::{Value as Json, json};
 
 use crate::bodies::{self, choice};
+use crate::kinds::pass;
 use crate::wire::{id, request_id};
 use crate::world::{HUMAN, MISSION, W1, World, both, configured};
 
@@ -78,10 +79,22 @@ async fn only_delivery(w: &World, node: &str) -> String {
 /// Proves F-04, X-04, HD-04.5, HF-05.7: only one branch is taken and the join needs both; the skip goes through to the
 /// end, and the run does not complete.
 #[tokio::test]
-async fn f_04_one_branch_of_a_join_of_two() {
+async fn f_04_x_04_one_branch_of_a_join_of_two() {
     both(choice(), async |w: &mut World| {
         let node = |name: &str| id::<NodeId>(name);
         choose(w, true).await;
+        let state = w.state().await;
+        for name in ["y", "y2"] {
+            let mut all = state.manifests.values();
+            let skip = all.find(|one| one.manifest.producer.node_id == node(name));
+            let skip = skip.expect("a manifest of what was skipped");
+            assert_eq!(skip.manifest.outcome.status, OutcomeStatus::Skipped);
+            assert_eq!(
+                skip.revision,
+                state.head.revision.get(),
+                "{name}, in the deciding event"
+            );
+        }
         w.receive(W1, only_delivery(w, "x").await.as_str()).await;
         w.work("x").await;
         let state = w.state().await;
@@ -201,7 +214,56 @@ fn with_predecessor() -> Json {
     graph
 }
 
-/// Proves HD-01.T4, T-75: a delivery that another node made to the branch that is skipped now is EXCLUDED in the
+/// DEC with an assessment on the branch that is not taken: d chooses x, or y and then the VERIFICATION v.
+fn with_criterion() -> Json {
+    let mut graph = choice();
+    for node in graph["nodes"].as_array_mut().unwrap() {
+        if node["id"] == "y2" {
+            *node = json!({"id": "v", "kind": "VERIFICATION", "dependsOn": ["y"], "config": {}});
+        }
+        if node["id"] == "j" {
+            node["dependsOn"] = json!(["x", "v"]);
+        }
+    }
+    graph
+}
+
+/// Proves X-04, HF-03.7: what is required stands on the branch that is skipped; every node is done, and the run does not
+/// complete without it.
+#[tokio::test]
+async fn x_04_a_required_criterion_of_a_skipped_branch_blocks_completion() {
+    let mut config = bodies::config();
+    config["optionalInputs"] =
+        json!([{"nodeId": "j", "inputPort": "x"}, {"nodeId": "j", "inputPort": "v"}]);
+    configured(with_criterion(), config, async |w: &mut World| {
+        choose(w, true).await;
+        let (to_x, skipped) = (only_delivery(w, "x").await, only_delivery(w, "j").await);
+        w.receive(W1, &to_x).await;
+        w.work("x").await;
+        let told = w.delivery("x", "j");
+        w.receive(W1, &told).await;
+        w.receive(W1, &skipped).await;
+        pass(w, "j", json!({})).await;
+        let last = w.delivery("j", "end");
+        w.receive(W1, &last).await;
+        pass(w, "end", json!({"disposition": "COMPLETED"})).await;
+        for (kind, actor, name, verdict) in [
+            ("verify", W1, "v-1", "PASS"),
+            ("accept", HUMAN, "c-1", "ACCEPTED"),
+        ] {
+            let body = bodies::assess(&*w.state().await, kind, name, verdict);
+            w.send(actor, body).await;
+        }
+        let complete = bodies::complete(&*w.state().await);
+        let error = w.refuse(W1, complete, Code::EvidenceInvalid).await;
+        let requirement = error.details.get("requirement");
+        assert_eq!(requirement.and_then(|id| id.as_str()), Some("HF-03.7"));
+        assert_eq!(w.state().await.lifecycle, Lifecycle::Running);
+    })
+    .await;
+}
+
+/// Proves X-04, HD-01.T4, T-75: a delivery that another node made to the branch that is skipped now is EXCLUDED in the
 /// deciding event, pending or claimed.
 #[tokio::test]
 async fn x_04_a_delivery_to_the_skipped_branch_is_excluded() {

@@ -28,7 +28,7 @@ const CHILD: &str = "PRAXIS_SCENARIO_ROOT";
 
 /// Runs the case `name` of this program again, in a process that is killed at `point` of its n-th event, and gives
 /// the directory that it left.
-fn killed(name: &str, event: u64, point: Point) -> TempDir {
+pub fn killed(name: &str, event: u64, point: Point) -> TempDir {
     let root = TempDir::new().unwrap();
     let program = std::env::current_exe().unwrap();
     let ended = run(Command::new(program)
@@ -42,7 +42,7 @@ fn killed(name: &str, event: u64, point: Point) -> TempDir {
 }
 
 /// The root of the store, in a process that is to be killed.
-fn doomed() -> Option<PathBuf> {
+pub fn doomed() -> Option<PathBuf> {
     std::env::var_os(CHILD).map(PathBuf::from)
 }
 
@@ -293,7 +293,7 @@ async fn c_06_crash_between_claim_and_ack() {
     }
 }
 
-/// Proves C-08, HD-03.9, HD-01.T10, HS-06.2: the receipt committed and the process was killed before the reply;
+/// Proves C-08, HD-03.2, HD-03.9, HD-01.T10, HS-06.2: the receipt committed and the process was killed before the reply;
 /// under the new epoch the node is admitted once, with no second claim.
 #[tokio::test]
 async fn c_08_acknowledged_not_admitted() {

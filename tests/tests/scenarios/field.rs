@@ -12,7 +12,7 @@ use crate::bodies::{self, Boundary, all, lin, wide};
 use crate::choices::intend;
 use crate::oracle::{hash_of, money};
 use crate::wire::{id, record};
-use crate::world::{HUMAN, W1, W2, World, both};
+use crate::world::{HUMAN, W1, W2, World, both, configured};
 
 fn states(state: &praxis_model::run::RunState) -> Vec<(String, HoldState)> {
     state
@@ -223,9 +223,55 @@ async fn f_16_a_run_without_a_name() {
     .await;
 }
 
+/// Proves F-31, FV-ACC.1, FV-ACC.6: an attempt that did nothing is retried, and the process ends in the middle of the second
+/// call. What the account enforces is the sum of the ledger at every step, and the operation costs what it cost once.
+#[tokio::test]
+async fn f_31_retry_and_restart_mid_call() {
+    let mut config = bodies::config();
+    config["restartPolicy"] = json!("AUTO");
+    configured(lin(), config, async |w: &mut World| {
+        w.admit("a").await;
+        w.dispatch("a").await;
+        w.settle("a", "CONFIRMED_NOT_APPLIED", 0).await;
+        assert_eq!(money(w), (0, 0));
+        let retry = json!({
+            "type": "retry", "runId": w.run, "ownerEpoch": "1", "operationId": w.operation("a"),
+            "attemptId": "at-2", "amount": "4", "policy": {"id": "policy", "revision": "1"},
+        });
+        w.send(W1, retry).await;
+        let operation = w.operation("a");
+        let second = bodies::dispatch(&*w.state().await, "a", &operation, "at-2");
+        w.send(W1, second).await;
+        assert_eq!(money(w), (0, 4));
+        w.restart().await;
+        assert_eq!(money(w), (0, 4), "mid-call, so still reserved");
+        let again = json!({
+            "type": "retry", "runId": w.run, "ownerEpoch": "2", "operationId": w.operation("a"),
+            "attemptId": "at-3", "amount": "4", "policy": {"id": "policy", "revision": "1"},
+        });
+        w.refuse(W1, again, Code::EffectUnresolved).await;
+        let found = bodies::settle(
+            &*w.state().await,
+            "reconcile",
+            "at-2",
+            "CONFIRMED_APPLIED",
+            2,
+        );
+        w.send(HUMAN, found).await;
+        assert_eq!(money(w), (2, 0));
+        let told = report::of(&*w.state().await);
+        assert_eq!(
+            (told.spent.to_u64(), told.reserved.to_u64()),
+            (Some(2), Some(0))
+        );
+        w.commit("a", &Boundary::completed(json!({}))).await;
+    })
+    .await;
+}
+
 /// Proves F-33, F-34: two runs, one canceled; the other goes on, and every view says the same of both.
 #[tokio::test]
-async fn f_33_cancel_one_of_two_runs() {
+async fn f_33_f_34_cancel_one_of_two_runs() {
     both(lin(), async |w: &mut World| {
         w.run = "other".to_owned();
         w.start_run(&lin()).await;

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use aiws::decimal::Dec;
@@ -14,7 +14,8 @@ use aiws::id::{ActorId, EvidenceId, Id};
 use aiws::record::{ActorKind, AdmissionProposal, Artifact, EffectClass, HoldMember, Ref};
 use praxis_artifacts::{ArtifactError, ArtifactProvider, FileArtifacts, Orphan};
 use praxis_engine::{
-    Adapter, Ask, Authorization, Authorizer, BoxFuture, EffectCall, EffectReport, ManualClock,
+    Adapter, Ask, Authorization, Authorizer, BoxFuture, EffectCall, EffectReport, LeaseBounds,
+    ManualClock,
 };
 use praxis_model::command::{Body, CommandType};
 
@@ -58,6 +59,10 @@ pub struct Rules {
     pub evidence: BTreeSet<EvidenceId>,
     /// Who may take over ownership.
     pub recovery: BTreeSet<String>,
+    /// How long the host lets a claim last; none for whatever the mission allows.
+    pub lease: Option<LeaseBounds>,
+    /// Whether effects that the engine's own program proposes are admitted.
+    pub drafts: bool,
 }
 
 /// The authorizer of every scenario: whatever is not denied is allowed.
@@ -95,6 +100,10 @@ impl Authorizer for Policy {
         let rules = self.rules();
         let actor = ask.capability.actor_id().as_str();
         let kind = ask.capability.actor_kind();
+        let mut admissions = rules.admissions.clone();
+        if let Some(draft) = ask.draft_admission.filter(|_| rules.drafts) {
+            admissions.insert(draft.admission_ref.clone(), draft.proposal.clone());
+        }
         let named = match ask.command {
             Body::ClaimDelivery(claim) => {
                 let delivery = ask
@@ -124,7 +133,9 @@ impl Authorizer for Policy {
         Authorization {
             allowed,
             decision_ref: (kind == ActorKind::Human).then(|| Id::new("decision-1").unwrap()),
-            admissions: rules.admissions.clone(),
+            admissions,
+            restart_allowed: rules.drafts,
+            lease: rules.lease.unwrap_or(LeaseBounds::MISSION),
             clear_evidence: rules.evidence.clone(),
             recovery_authority: rules.recovery.contains(actor),
             ..Authorization::allowed(ask.capability, policy_ref())
@@ -149,6 +160,7 @@ pub struct Shelf {
     files: FileArtifacts,
     clock: Arc<ManualClock>,
     read_ms: AtomicU64,
+    lies: AtomicBool,
 }
 
 impl Shelf {
@@ -158,7 +170,13 @@ impl Shelf {
             files: FileArtifacts::open(path).unwrap(),
             clock,
             read_ms: AtomicU64::new(0),
+            lies: AtomicBool::new(false),
         }
+    }
+
+    /// Whether reads hand out other bytes than were asked for.
+    pub fn lie(&self, lies: bool) {
+        self.lies.store(lies, Ordering::SeqCst);
     }
 
     /// What the next read takes, in milliseconds.
@@ -188,7 +206,10 @@ impl ArtifactProvider for Shelf {
     fn read(&self, artifact: &Artifact, now_ms: u64) -> Result<Vec<u8>, ArtifactError> {
         let bytes = self.files.read(artifact, now_ms);
         self.clock.advance(self.read_ms.swap(0, Ordering::SeqCst));
-        bytes
+        match self.lies.load(Ordering::SeqCst) {
+            true => bytes.map(|bytes| vec![b'x'; bytes.len()]),
+            false => bytes,
+        }
     }
 
     fn read_digest(&self, digest: &Digest, max_bytes: u64) -> Result<Vec<u8>, ArtifactError> {

@@ -1,11 +1,16 @@
 //! A hand-off is found to be wrong: against a dispatch, twice, and while a receipt is on its way.
-//! Invariant: the order of the ledger settles it; nothing is both refused and called. Scenario R-01.
+//! Invariant: the order of the ledger settles it; nothing is both refused and called. Scenarios R-01, and L-04 up to the
+//! refusal on restored bytes.
 
 use aiws::error::Code;
 use aiws::id::DeliveryId;
-use aiws::record::{AttemptStatus, DeliveryState, HoldReason, HoldState};
+use aiws::record::{AttemptStatus, ConsumptionState, DeliveryState, HoldReason, HoldState};
+use praxis_artifacts::ArtifactProvider;
+use praxis_model::run::NodeStatus;
+use serde_json::json;
 
 use crate::bodies::{self, lin};
+use crate::kinds::pass;
 use crate::oracle::money;
 use crate::wire::id;
 use crate::world::{HUMAN, RULE, W1, World, both};
@@ -109,6 +114,97 @@ async fn an_invalidation_is_answered_once_and_again() {
         w.restart().await;
         let again = w.once(RULE, &sent.bytes()).await.expect("a replay");
         assert!(again.event.is_none() && again.result == first.result);
+    })
+    .await;
+}
+
+/// ALL, with a j that works: a JOIN has no operation that could be in flight, a TASK of two inputs waits for both as well.
+fn joined() -> serde_json::Value {
+    let mut graph = bodies::forked(vec![bodies::end(&["j"])]);
+    for node in graph["nodes"].as_array_mut().unwrap() {
+        if node["id"] == "j" {
+            *node = bodies::task("j", &["x", "y"]);
+        }
+    }
+    graph
+}
+
+/// Proves L-04, HD-05.1, HD-05.2, HD-05.8, HF-04.9, HF-04.10, HD-01.T7: x turns out to be wrong while the work on x and y is in
+/// flight. The work is settled and counted, history stays, and the old bytes, lost and restored identically, clear nothing:
+/// x is invalid, not missing. What a replacement needs has no command yet, and the scenario ends there.
+#[tokio::test]
+async fn l_04_invalidation_of_one_of_two_inputs() {
+    both(joined(), async |w: &mut World| {
+        pass(w, "s", json!({})).await;
+        let mut made = Vec::new();
+        for node in ["x", "y"] {
+            let to_branch = w.delivery("s", node);
+            w.receive(W1, &to_branch).await;
+            made.push(
+                w.work_with(node, format!("patch of {node}").as_bytes())
+                    .await,
+            );
+            let to_join = w.delivery(node, "j");
+            w.receive(W1, &to_join).await;
+        }
+        w.admit("j").await;
+        w.dispatch("j").await;
+        let before = w.state().await;
+        let body = bodies::invalidate(&before, "x");
+        w.send(HUMAN, body).await;
+
+        let from_x = w.delivery("x", "j");
+        let delivery = |state: &praxis_model::run::RunState, name: &str| {
+            let found = state.deliveries.get(&id::<DeliveryId>(name));
+            found.expect("a delivery").record.clone()
+        };
+        let state = w.state().await;
+        let mut bound = state.consumptions.values();
+        let bound = bound.find(|bound| bound.node_id.as_str() == "j").unwrap();
+        assert_eq!(bound.state, ConsumptionState::Invalidated);
+        let gone = delivery(&state, &from_x);
+        assert_eq!(gone.state, DeliveryState::Invalidated);
+        assert!(
+            gone.acknowledgement.is_some(),
+            "the receipt stays on record"
+        );
+        let kept = delivery(&state, &w.delivery("y", "j"));
+        assert_eq!(kept.state, DeliveryState::Acknowledged);
+        assert_eq!(state.manifests.size(), before.manifests.size());
+        w.settle("j", "CONFIRMED_APPLIED", 3).await;
+        assert_eq!(money(w), (9, 0), "both inputs and the work on them");
+
+        // The very bytes are lost and put back.
+        let path = w.artifacts().join(made[0].digest.to_string());
+        std::fs::remove_file(&path).unwrap();
+        let put = w
+            .shelf
+            .put(b"patch of x", "x", "text/plain", &id(HUMAN), 500_000);
+        assert_eq!(put.unwrap().digest, made[0].digest);
+        let state = w.state().await;
+        let mut holds = state.holds.values();
+        let hold = holds.next().expect("a hold");
+        assert_eq!(
+            (hold.reason, hold.state, state.holds.size()),
+            (HoldReason::InvalidatedInput, HoldState::Open, 1)
+        );
+        for evidence in [&[][..], &["evidence"]] {
+            let recheck = bodies::resolve(hold.hold_id.as_str(), "RECHECK", evidence);
+            w.refuse(HUMAN, recheck, Code::HoldNotClear).await;
+        }
+        w.refuse(W1, bodies::claim(&from_x), Code::HoldActive).await;
+        let again = bodies::invalidate(&state, "x");
+        w.refuse(HUMAN, again, Code::DeliveryState).await;
+        // T-36: what j did is told, and reaches nobody.
+        w.commit("j", &bodies::Boundary::completed(json!({}))).await;
+        let to_end = w.delivery("j", "end");
+        w.refuse(W1, bodies::claim(&to_end), Code::HoldActive).await;
+        let state = w.state().await;
+        let own = state.nodes.get(&id::<aiws::id::NodeId>("j"));
+        assert_eq!(own.expect("a node").status, NodeStatus::Completed);
+        assert_eq!(delivery(&state, &from_x), gone);
+        let complete = bodies::complete(&state);
+        w.refuse(W1, complete, Code::HoldActive).await;
     })
     .await;
 }

@@ -23,7 +23,7 @@ fn task(id: &str, depends_on: &[&str]) -> Json {
 }
 
 /// ANY: s (FORK), then x and y, then j (ANY), then end.
-fn any() -> Json {
+pub fn any() -> Json {
     bodies::graph(vec![
         node("s", "FORK", &[], json!({})),
         task("x", &["s"]),
@@ -34,21 +34,21 @@ fn any() -> Json {
 }
 
 /// The usual configuration, under which j may leave out losers.
-fn excluding() -> Json {
+pub fn excluding() -> Json {
     let mut config = bodies::config();
     config["joinPolicy"] = json!([{"nodeId": "j", "excludeLosers": true}]);
     config
 }
 
 /// Admits a control node and completes it with this result.
-async fn pass(w: &mut World, node: &str, result: Json) {
+pub async fn pass(w: &mut World, node: &str, result: Json) {
     let admit = bodies::admit(&*w.state().await, node, None);
     w.send(W1, admit).await;
     w.commit(node, &bodies::Boundary::completed(result)).await;
 }
 
 /// The delivery from one node to another, whoever named it.
-async fn between(w: &World, from: &str, to: &str) -> String {
+pub async fn between(w: &World, from: &str, to: &str) -> String {
     let state = w.state().await;
     let mut mine = state.deliveries.values().filter(|delivery| {
         let record = &delivery.record;
@@ -61,7 +61,7 @@ async fn between(w: &World, from: &str, to: &str) -> String {
 }
 
 /// The admission of j with one delivery alone.
-async fn taking(w: &World, delivery: &str) -> Json {
+pub async fn taking(w: &World, delivery: &str) -> Json {
     let mut body = bodies::admit(&*w.state().await, "j", None);
     let inputs = body["consumption"]["inputs"].as_array_mut().unwrap();
     inputs.retain(|input| input["deliveryId"] == delivery);
@@ -79,7 +79,7 @@ fn delivery(state: &RunState, name: &str) -> DeliveryState {
 }
 
 /// A fork that is passed, and one branch done and received.
-async fn one_branch(w: &mut World, branch: &str) -> String {
+pub async fn one_branch(w: &mut World, branch: &str) -> String {
     pass(w, "s", json!({})).await;
     let to_branch = between(w, "s", branch).await;
     w.receive(W1, &to_branch).await;

@@ -20,6 +20,7 @@ use praxis_model::moves;
 use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
 
+use crate::traces;
 use crate::wire::id;
 use crate::world::{MISSION, World};
 
@@ -162,8 +163,12 @@ pub fn replay(export: &[u8]) -> Replayed {
 
 impl World {
     /// What every scenario ends with: the chain and every projection verified, the same states from the export
-    /// alone, the account within its bound and equal to the attempts, and no raw token anywhere.
+    /// alone, the account within its bound and equal to the attempts, and no raw token anywhere. Where the engine drives
+    /// runs, it comes to rest first.
     pub async fn finish(&mut self) {
+        if self.driver.is_some() {
+            self.engine().drain().await;
+        }
         let report = self
             .host()
             .journal()
@@ -196,10 +201,11 @@ impl World {
         self.no_token(&export);
     }
 
-    /// The raw tokens that were handed out stand neither in the store's files nor in the export.
+    /// The raw tokens that were handed out stand neither in the store's files, nor in the export, nor in any trace.
     fn no_token(&self, export: &[u8]) {
         let mut all = files(&self.store());
         all.push(("the export".to_owned(), export.to_vec()));
+        all.push(("a trace".to_owned(), traces::since(self.traced)));
         for (name, bytes) in &all {
             for token in &self.tokens {
                 let found = bytes

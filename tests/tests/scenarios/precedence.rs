@@ -1,13 +1,15 @@
 //! Precedence: several rules broken at once, and the first stage's code wins; then that one is mended, and so on.
-//! Invariant: each step mends exactly one thing. Scenarios P-01 to P-06.
+//! Invariant: each step mends exactly one thing. Scenarios P-01 to P-08.
 
 use aiws::error::Code;
 use praxis_model::command::CommandType;
 use serde_json::json;
 
 use crate::bodies::{self, Boundary, lin};
-use crate::oracle::Mark;
-use crate::world::{HUMAN, RULE, W1, W2, World, both};
+use crate::kinds::{any, between, excluding, one_branch, taking};
+use crate::oracle::{Mark, money};
+use crate::wire::record;
+use crate::world::{HUMAN, RULE, W1, W2, World, both, configured};
 
 /// Proves P-01, ERR-PREC.1, T-38, ERR-UNSUPPORTED_PROTOCOL: a malformed request of nobody is SCHEMA_INVALID, another
 /// protocol is that whatever else it brings, and only then is nobody turned away.
@@ -173,6 +175,93 @@ async fn p_06_authority_before_gates_and_state() {
             Code::HoldState,
         )
         .await;
+    })
+    .await;
+}
+
+/// Nothing was consumed, admitted or reserved in part.
+async fn nothing_taken(w: &World, node: &str, money_before: (u64, u64)) {
+    let state = w.state().await;
+    let mut bound = state.consumptions.values();
+    assert!(!bound.any(|bound| bound.node_id.as_str() == node));
+    let mut operations = state.operations.values();
+    let mine = operations.any(|operation| {
+        operation
+            .node_id
+            .as_ref()
+            .is_some_and(|id| id.as_str() == node)
+    });
+    assert!(!mine && money(w) == money_before);
+}
+
+/// Prepares an admission of a node that costs more than the whole budget.
+fn beyond_budget(w: &mut World, node: &str) {
+    let (operation, attempt, reference) = (w.operation(node), w.attempt(node), w.reference(node));
+    let mut proposal = bodies::proposal(&operation, &attempt, &bodies::action(node), None);
+    proposal["amount"] = json!("5");
+    let proposal = record(&proposal);
+    w.policy
+        .rules()
+        .admissions
+        .insert(crate::wire::id(&reference), proposal);
+}
+
+/// Proves P-08, ERR-PREC.1, HD-03.7: a join that is not settled comes before any accounting, also where the admission names
+/// an operation that the budget has no room for. A join has no cost of its own, so the accounting half is shown on work:
+/// missing material, then the budget; nothing is consumed in part either time.
+#[tokio::test]
+async fn p_08_material_and_join_before_budget() {
+    configured(any(), excluding(), async |w: &mut World| {
+        let from_x = one_branch(w, "x").await;
+        let to_y = between(w, "s", "y").await;
+        w.receive(W1, &to_y).await;
+        w.admit("y").await;
+        let before = money(w);
+        let plain = taking(w, &from_x).await;
+        let mut costly = plain.clone();
+        beyond_budget(w, "j");
+        costly["consumption"]["operationId"] = json!(w.operation("j"));
+        costly["consumption"]["admissionRef"] = json!(w.reference("j"));
+        costly["consumption"]["entitlement"] = json!("OPERATION");
+        for body in [&costly, &plain] {
+            w.refuse(W1, body.clone(), Code::JoinUnsettled).await;
+        }
+        nothing_taken(w, "j", before).await;
+        w.dispatch("y").await;
+        w.settle("y", "CONFIRMED_APPLIED", 3).await;
+        w.commit("y", &Boundary::completed(json!({}))).await;
+        w.refuse(W1, costly, Code::StateInvalid).await;
+        nothing_taken(w, "j", (6, 0)).await;
+        let plain = taking(w, &from_x).await;
+        w.send(W1, plain).await;
+    })
+    .await;
+    both(bodies::wide(), async |w: &mut World| {
+        let artifact = w.work_with("a", b"the report").await;
+        for node in ["c", "e"] {
+            w.work(node).await;
+        }
+        let delivery = w.delivery("a", "b");
+        w.receive(W1, &delivery).await;
+        let admission = w.admission("b").await;
+        let path = w.artifacts().join(artifact.digest.to_string());
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        w.refuse(W1, admission.clone(), Code::ArtifactUnavailable)
+            .await;
+        std::fs::write(&path, bytes).unwrap();
+        w.refuse(W1, admission.clone(), Code::BudgetExceeded).await;
+        nothing_taken(w, "b", (9, 0)).await;
+        let (operation, attempt) = (w.operation("b"), w.attempt("b"));
+        let mut cheap = bodies::proposal(&operation, &attempt, &bodies::action("b"), None);
+        cheap["amount"] = json!("1");
+        let reference = crate::wire::id(&w.reference("b"));
+        w.policy
+            .rules()
+            .admissions
+            .insert(reference, record(&cheap));
+        w.send(W1, admission).await;
+        assert_eq!(money(w), (9, 1));
     })
     .await;
 }

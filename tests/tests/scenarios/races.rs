@@ -113,7 +113,7 @@ async fn r_06_last_budget_unit() {
 /// Proves R-08, F-14, HC-RO.1, HS-06.2, HS-01.11, HS-03.2: two take a crashed run over at once, one of them does;
 /// one restart hold; and of three holds each gates by itself.
 #[tokio::test]
-async fn r_08_two_recoveries_two_holds() {
+async fn r_08_f_14_two_recoveries_two_holds() {
     both(lin(), async |w: &mut World| {
         w.work("a").await;
         w.policy.rules().recovery.remove(ENGINE);

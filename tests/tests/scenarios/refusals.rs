@@ -305,8 +305,8 @@ async fn e_14_delivery_state() {
     .await;
 }
 
-/// Proves ERR-HOLD_ACTIVE, HS-01.3: E-17 as far as there is a vocabulary for it, which has no pause yet: an open hold
-/// stops claim, receipt, admission and dispatch, and so does a pending cancellation.
+/// Proves E-17, ERR-HOLD_ACTIVE, HS-01.3, T-32: an open hold stops claim, receipt, admission and dispatch, and so does a
+/// pending cancellation. The form with a pause waits for a command that pauses.
 #[tokio::test]
 async fn e_17_hold_active() {
     both(wide(), async |w: &mut World| {

@@ -3,14 +3,17 @@
 //! Every case gets one, twice.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use aiws::error::{Code, Error};
 use aiws::id::{EvidenceId, MissionId, RunId};
 use aiws::json::Value;
+use praxis_engine::crash::{Passing, Point};
 use praxis_engine::{
-    Capability, Engine, Host, ManualClock, Options, Ports, SeededEntropy, Shutdown,
+    Adapter, Capability, Engine, EngineError, Host, ManualClock, Options, Ports, Program,
+    SeededEntropy, Shutdown,
 };
+use praxis_journal::Disk;
 use praxis_model::command::CommandType;
 use praxis_model::run::RunState;
 use praxis_model::table::{self, StreamKind};
@@ -20,6 +23,7 @@ use tempfile::TempDir;
 use crate::bodies;
 use crate::host::{Outside, Policy, Shelf, kind_of, no_fork_holds_files};
 use crate::oracle::Mark;
+use crate::traces;
 use crate::wire::{Answer, Sent, id, record};
 
 /// The one mission of every world.
@@ -56,6 +60,14 @@ pub struct World {
     pub run: String,
     /// Raw tokens that were handed out.
     pub tokens: Vec<String>,
+    /// The store's files, where a case spoils them.
+    pub disk: Option<Arc<dyn Disk>>,
+    /// Who drives the runs and has their effects, where the engine is to do its own work.
+    pub driver: Option<(Arc<dyn Program>, Arc<dyn Adapter>)>,
+    /// Whether the engine holds runs whose material is gone.
+    pub holds_lost: bool,
+    /// Where this world's traces begin.
+    pub traced: usize,
     live: Option<(Engine, Host)>,
     probe: Option<Probe>,
     requests: u64,
@@ -120,6 +132,10 @@ impl World {
             lost,
             run: "run".to_owned(),
             tokens: Vec::new(),
+            disk: None,
+            driver: None,
+            holds_lost: false,
+            traced: traces::begin(),
             live: None,
             probe,
             requests: if found { 1000 } else { 0 },
@@ -129,8 +145,36 @@ impl World {
         }
     }
 
+    /// Does something once, when the n-th event of this type passes this point. Before the engine is opened.
+    pub fn at_point(
+        &mut self,
+        point: Point,
+        kind: CommandType,
+        number: u64,
+        act: impl FnOnce() + Send + 'static,
+    ) {
+        let waiting = Mutex::new((0, Some(act)));
+        self.probe = Some(Arc::new(move |passing: &Passing| {
+            if (passing.point, passing.kind) != (point, kind) {
+                return;
+            }
+            let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.0 += 1;
+            if waiting.0 == number
+                && let Some(act) = waiting.1.take()
+            {
+                act();
+            }
+        }));
+    }
+
     /// Opens the engine; every time with a new process key.
     pub async fn open(&mut self) {
+        self.try_open().await.expect("an open store");
+    }
+
+    /// As [`World::open`], for a store that may refuse.
+    pub async fn try_open(&mut self) -> Result<(), EngineError> {
         self.entropy += 1;
         let ports = Ports {
             clock: self.clock.clone(),
@@ -141,23 +185,30 @@ impl World {
         let mut options = Options {
             create: true,
             probe: self.probe.clone(),
+            disk: self.disk.clone(),
+            hold_lost_material: self.holds_lost,
             ..Options::default()
         };
-        options
-            .adapters
-            .insert("outside".to_owned(), self.outside.clone());
+        let mut outside: Arc<dyn Adapter> = self.outside.clone();
+        if let Some((program, adapter)) = &self.driver {
+            options.program = Some(Arc::clone(program));
+            outside = Arc::clone(adapter);
+        }
+        options.adapters.insert("outside".to_owned(), outside);
         no_fork_holds_files();
-        self.live = Some(
-            Engine::open(&self.store(), options, ports)
-                .await
-                .expect("an open store"),
-        );
+        self.live = Some(Engine::open(&self.store(), options, ports).await?);
+        Ok(())
     }
 
     /// Closes the engine: cleanly, or as if the process had ended.
     pub async fn close(&mut self, how: Shutdown) {
+        self.try_close(how).await.expect("a closed engine");
+    }
+
+    /// As [`World::close`], for an engine whose files may fail it.
+    pub async fn try_close(&mut self, how: Shutdown) -> Result<(), EngineError> {
         let (engine, _) = self.live.take().expect("an open engine");
-        engine.shutdown(how).await.expect("a closed engine");
+        engine.shutdown(how).await
     }
 
     /// The process ends without letting go of its runs, and another one opens the store.

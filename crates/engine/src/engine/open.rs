@@ -15,11 +15,13 @@ use tokio::sync::oneshot;
 use super::{Engine, Inner};
 use crate::adapter::Adapter;
 use crate::capability::Host;
+use crate::clock::StoreClock;
 use crate::core::Core;
 use crate::directory::Directory;
 use crate::error::EngineError;
+use crate::limits::CLOCK_TOLERANCE_MS;
 use crate::message::RunMessage;
-use crate::ports::{Ports, StoreClock};
+use crate::ports::Ports;
 use crate::program::Program;
 use crate::supervisor::{Supervisor, SupervisorMessage, ask_run, ensure_run};
 use crate::work::Work;
@@ -37,6 +39,12 @@ pub struct Options {
     pub program: Option<Arc<dyn Program>>,
     /// Bytes of a log segment; none for the journal's own choice.
     pub segment_bytes: Option<u64>,
+    /// Whether the engine itself holds a run in which a receipt, an admission or a dispatch was refused because material is
+    /// gone or altered, as a second command after the refusal (T-45). It always does where it drives the run.
+    pub hold_lost_material: bool,
+    /// How far the host's clock may step back before it is a condition of the store, in milliseconds; none for the
+    /// engine's own choice (T-29).
+    pub clock_tolerance_ms: Option<u64>,
     /// The store's files; none for those of its directory. Simulations put a faulty disk here.
     pub disk: Option<Arc<dyn praxis_journal::Disk>>,
     /// Asked at every crash point; not in release builds.
@@ -71,7 +79,8 @@ impl Engine {
             .entropy
             .fill(&mut token_key)
             .map_err(|_| EngineError::Entropy)?;
-        let clock = Arc::new(StoreClock::new(ports.clock));
+        let tolerance_ms = options.clock_tolerance_ms.unwrap_or(CLOCK_TOLERANCE_MS);
+        let clock = Arc::new(StoreClock::new(ports.clock, tolerance_ms));
         let journal = crate::store::open(path, &options, Arc::clone(&clock)).await?;
         clock.raise(journal.view().last_ms);
         let core = Arc::new(Core {
@@ -82,6 +91,7 @@ impl Engine {
             adapters: options.adapters,
             program: options.program,
             token_key,
+            hold_lost_material: options.hold_lost_material,
             directory: Directory::default(),
             supervisor: OnceLock::new(),
             work: Work::new(),

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 
 use super::Engine;
 use crate::ask;
+use crate::clock::ClockState;
 use crate::error::actor_lost;
 use crate::message::RunMessage;
 use crate::supervisor::{ask_run, ensure_run};
@@ -87,6 +88,11 @@ impl Engine {
     /// drives.
     pub fn look_again(&self, mission_id: &MissionId) {
         self.inner.core.directory.moved(mission_id);
+    }
+
+    /// How the store's time stands, and whether the host's clock stepped back under it.
+    pub fn clock(&self) -> ClockState {
+        self.inner.core.clock.state()
     }
 
     /// All runs of the store, in the order of mission and run.

@@ -47,7 +47,7 @@ impl RunOwner {
     }
 
     /// Takes the run over from a dead owner (T-15): SYSTEM with the host's recovery authority.
-    pub(super) async fn recover(&mut self, expected_epoch: u64, reason: String) {
+    pub(crate) async fn recover(&mut self, expected_epoch: u64, reason: String) {
         let body = Body::RecoverOwnership(RecoverOwnership {
             expected_epoch: aiws::decimal::Dec::from_u64(expected_epoch),
             reason,

@@ -18,6 +18,7 @@ use praxis_journal_format::{Sealed, link, seal};
 use praxis_model::account::AccountRow;
 use praxis_model::command::{AcknowledgeDelivery, Body, CommandType, Intent};
 use praxis_model::event::{Event, Part as Place};
+use praxis_model::limits::MAX_AUTHORIZATION_AGE_MS;
 use praxis_model::mission::cost_account;
 use praxis_model::run::RunState;
 use praxis_model::{decide, evolve};
@@ -50,6 +51,8 @@ pub(crate) struct Drawn {
     pub(super) conditions: Conditions,
     /// The state behind its last step.
     pub(crate) next: Arc<RunState>,
+    /// How often the clock had stepped back when the run last had no live claim.
+    pub(super) clock_seen: u64,
 }
 
 /// One decided step.
@@ -66,6 +69,11 @@ impl From<Error> for Refused {
 }
 
 impl Refused {
+    /// The request that was refused, where one step was.
+    pub(super) fn of<'r>(&self, requests: &'r [Request]) -> Option<&'r Request> {
+        requests.get(self.step?.checked_sub(1)?)
+    }
+
     /// The refusal as a caller gets it, with the step's number in its details.
     pub(crate) fn told(self) -> Error {
         match self.step {
@@ -96,10 +104,15 @@ impl RunOwner {
         state: &Arc<RunState>,
         requests: &[Request],
     ) -> Result<Drawn, Refused> {
+        let claimed = state.live_claim(self.core.clock.state().now_ms).is_some();
         let mut drawn = Drawn {
             parts: Vec::with_capacity(requests.len()),
             conditions: Conditions::default(),
             next: Arc::clone(state),
+            clock_seen: match claimed {
+                true => self.clock_seen,
+                false => self.core.clock.steps(),
+            },
         };
         let mut account = self.core.account(&self.subject.mission_id);
         for (request, step) in requests.iter().zip(1..) {
@@ -130,10 +143,12 @@ impl RunOwner {
         let request = filled.as_ref().unwrap_or(request);
         let Gathered {
             command,
-            facts,
+            mut facts,
             bytes,
             token,
         } = gather::run(&self.core, &state, request, account).await?;
+        let steps = self.core.clock.steps();
+        facts.clock_stepped = steps != drawn.clock_seen;
         let decision = decide::run(&state, &command, &facts)?;
         let mut event = link(
             self.subject.clone(),
@@ -149,13 +164,19 @@ impl RunOwner {
             Arc::new(seal(event).map_err(|error| Error::new(error.code(), error.to_string()))?);
         let next = evolve::run(RunState::clone(&state), &sealed.event, &sealed.hash)
             .map_err(unfoldable)?;
-        let conditions = Conditions::of(
+        let mut conditions = Conditions::of(
             &self.subject,
             Some(state.epoch),
             &command,
             &decision,
             &facts.actor_id,
         );
+        conditions.clock_steps = decide::leased(&command.body).then_some(steps);
+        // What was allowed is allowed for as long as it may wait for the writer, and no longer (CRD-3, T-30).
+        let allowed_ms = facts
+            .authorized_at_ms
+            .saturating_add(MAX_AUTHORIZATION_AGE_MS + 1);
+        conditions.before_ms.push(allowed_ms);
         drawn.conditions = match drawn.parts.is_empty() {
             true => conditions,
             false => std::mem::take(&mut drawn.conditions).and(conditions),

@@ -12,6 +12,7 @@ use aiws::json::Value;
 use aiws::record::{Blocker, HoldDecision, HoldReason, HoldScope, HoldScopeKind, HoldState, Ref};
 use praxis_model::command::{Body, HoldProposal, Intent, PlaceHold};
 use praxis_model::decide::needed_units;
+use praxis_model::guard::Guard;
 use praxis_model::plan::Step;
 use praxis_model::run::RunState;
 use praxis_model::stream::derived;
@@ -19,6 +20,7 @@ use praxis_model::stream::derived;
 use super::run_of;
 use crate::capability::{CLASS_SCHEDULER, Capability};
 use crate::limits::STALLED_STEPS;
+use crate::message::{Request, What};
 use crate::run_actor::RunOwner;
 
 impl RunOwner {
@@ -59,6 +61,13 @@ impl RunOwner {
             self.schedule.again = true;
             return tokio::task::yield_now().await;
         }
+        if error.details.get("requirement").and_then(Value::as_str)
+            == Some(Guard::ClockTrusted.id())
+        {
+            // The run's own claims are the ones in doubt, and taking it over ends them (T-29).
+            let reason = "the clock stepped back under a live claim".to_owned();
+            return self.recover(state.epoch, reason).await;
+        }
         self.remember(step.clone());
         let reason = match error.code() {
             Code::BudgetExceeded => HoldReason::CostLimit,
@@ -87,6 +96,27 @@ impl RunOwner {
         let hold_id = self.next_hold(state);
         self.hold(state, hold_id, reason, blockers.into_iter().collect())
             .await
+    }
+
+    /// What a request needed is gone or altered: the request was refused, and the host wants the run held for it (T-45).
+    pub(crate) async fn hold_for_material(&mut self, request: &Request, error: &Error) {
+        let lost = matches!(
+            error.code(),
+            Code::ArtifactUnavailable | Code::ArtifactMismatch
+        );
+        if !lost || !self.core.hold_lost_material || !consumes(&request.what) {
+            return;
+        }
+        let Ok(state) = self.current().await else {
+            return;
+        };
+        let hold_id = self.next_hold(&state);
+        let placed = self
+            .hold(&state, hold_id, HoldReason::Artifact, Vec::new())
+            .await;
+        if let Err(error) = placed {
+            tracing::warn!(code = error.code().name(), message = %error.message, "a hold was refused");
+        }
     }
 
     /// The id of a hold that the next event opens.
@@ -139,6 +169,24 @@ impl RunOwner {
             .await
             .map(drop)
     }
+}
+
+/// Whether the request takes what another node handed over. A boundary whose own artifacts are not there yet is its
+/// producer's affair.
+fn consumes(what: &What) -> bool {
+    let body = match what {
+        What::Acknowledge { .. } => return true,
+        What::Strict(command) => &command.body,
+        What::Intent { intent, .. } => match intent {
+            Intent::Command { body } => body,
+            Intent::Admit(_) | Intent::DispatchNode { .. } => return true,
+            _ => return false,
+        },
+    };
+    matches!(
+        body,
+        Body::AcknowledgeDelivery(_) | Body::AdmitConsumer(_) | Body::Dispatch(_)
+    )
 }
 
 /// What a bound stopped: the node, and for the budget what it needs, so that a recheck asks the same question.

@@ -140,7 +140,9 @@ impl Writer {
         if appends.is_empty() {
             return;
         }
-        let answers = self.ledger.commit(appends, self.clock.now_ms());
+        let now_ms = self.clock.now_ms();
+        self.ledger.clock_stepped(self.clock.steps());
+        let answers = self.ledger.commit(appends, now_ms);
         self.publish();
         appends.clear();
         for (reply, answer) in self.owed.drain(..).zip(answers) {

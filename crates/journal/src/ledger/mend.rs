@@ -16,6 +16,11 @@ use crate::rows::LogCursor;
 use crate::view::View;
 
 impl Ledger {
+    /// How often the writer's clock stepped back by now, for whoever judged a lease by it (T-29).
+    pub fn clock_stepped(&mut self, steps: u64) {
+        self.clock_steps = steps;
+    }
+
     /// After a failed commit: reopens the log and looks whether the commit is in it. `wanted` is where the log ends
     /// if it is. A commit may return an error and be durable; nothing is answered before this.
     pub(super) fn look(

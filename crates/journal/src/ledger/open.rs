@@ -88,6 +88,7 @@ impl Ledger {
             flushing: false,
             frames: Frames::default(),
             batch_max: options.batch_max,
+            clock_steps: 0,
         })
     }
 

@@ -16,6 +16,11 @@ use crate::limits;
 pub trait Clock: Debug + Send + Sync {
     /// UTC milliseconds of the Unix epoch.
     fn now_ms(&self) -> u64;
+
+    /// How often this clock was found to have stepped back, by more than its host tolerates (T-29).
+    fn steps(&self) -> u64 {
+        0
+    }
 }
 
 /// The host's clock.

@@ -72,8 +72,7 @@ pub(super) fn decide(
         ..Outcome::default()
     };
     // The receipt says that the material was there: the lease and the retention last until it is written.
-    let artifacts = committed.manifest.artifacts.iter();
-    let retained = artifacts.filter_map(|artifact| artifact.retain_until_ms.to_u64());
+    let retained = material::retained_until(&committed.manifest.artifacts);
     let before_ms = std::iter::once(claim.expires_at_ms.get())
         .chain(retained)
         .collect();

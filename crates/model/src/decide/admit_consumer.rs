@@ -87,10 +87,7 @@ pub(super) fn decide(
         consumption: consumption.clone(),
     });
     join::leave_out(state, facts, node, &choice, &skipped, &mut outcome)?;
-    let mut before_ms: Vec<u64> = artifacts
-        .iter()
-        .filter_map(|artifact| artifact.retain_until_ms.to_u64())
-        .collect();
+    let mut before_ms: Vec<u64> = material::retained_until(artifacts.iter().copied()).collect();
     let mut same = Vec::new();
     if node.kind.runs_work() {
         let proposal = need(Guard::AdmissionKnown, proposal, || {

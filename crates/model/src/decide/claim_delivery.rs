@@ -67,6 +67,8 @@ pub(super) fn decide(
         "generation": claim.generation,
         "expiresAtMs": claim.expires_at_ms,
     };
+    // A lease that ran out before the claim is written gives nobody anything.
+    let before_ms = vec![claim.expires_at_ms.get()];
     let moved = Transition::DeliveryMoved {
         delivery_id: record.delivery_id.clone(),
         from: record.state,
@@ -84,7 +86,7 @@ pub(super) fn decide(
         outcome,
         result,
         same: Vec::new(),
-        before_ms: Vec::new(),
+        before_ms,
     })
 }
 

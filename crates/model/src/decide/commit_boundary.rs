@@ -71,7 +71,8 @@ pub(super) fn decide(
     shape(state, body, own)?;
     basis(state, graph, body, own)?;
     material::verified(body.manifest.artifacts.iter(), facts)?;
-    let before_ms = evidence::complete(state, node, own, body, facts)?;
+    let mut before_ms = evidence::complete(state, node, own, body, facts)?;
+    before_ms.extend(material::retained_until(&body.manifest.artifacts));
     let consequences = boundary::consequences(
         state,
         graph,

@@ -131,9 +131,7 @@ fn consumed(
         .filter_map(|input| state.manifests.get(&input.handoff.handoff_id));
     let artifacts = inputs.flat_map(|committed| &committed.manifest.artifacts);
     material::verified(artifacts.clone(), facts)?;
-    Ok(artifacts
-        .filter_map(|artifact| artifact.retain_until_ms.to_u64())
-        .collect())
+    Ok(material::retained_until(artifacts).collect())
 }
 
 /// Where the host says what it is about to run, that is exactly what was admitted (FV-APR.2, F-12).

@@ -1,7 +1,7 @@
 //! Material: what a manifest names must have been read back by the host, whole and in time.
 //!
 //! Invariant: only the host's verified facts count, never an assertion of a caller (HD-03.3, CRD-5).
-//! Called by commitBoundary, acknowledgeDelivery and admitConsumer.
+//! Called by commitBoundary, acknowledgeDelivery, admitConsumer and dispatch.
 
 use aiws::decimal::Dec;
 use aiws::digest::Digest;
@@ -40,6 +40,14 @@ pub(super) fn verified<'a>(
         check(Guard::MaterialMatches, same, || named(&artifact.digest))?;
     }
     Ok(())
+}
+
+/// When the retention of each artifact ends: what builds on it is written before that.
+pub(super) fn retained_until<'a>(
+    artifacts: impl IntoIterator<Item = &'a Artifact>,
+) -> impl Iterator<Item = u64> {
+    let all = artifacts.into_iter();
+    all.filter_map(|artifact| artifact.retain_until_ms.to_u64())
 }
 
 /// The material as the receipt lists it.

@@ -66,6 +66,14 @@ pub fn run(state: &RunState, command: &Command, facts: &Facts) -> Result<Decisio
     Ok(decision)
 }
 
+/// Whether the command is judged by the time that is left of a lease, so that the clock must be trusted (T-29).
+pub fn leased(body: &Body) -> bool {
+    matches!(
+        body,
+        Body::ClaimDelivery(_) | Body::AcknowledgeDelivery(_) | Body::ReleaseDelivery(_)
+    )
+}
+
 /// Stages 8 and 9: each command's own.
 fn decided(state: &RunState, command: &Command, facts: &Facts) -> Result<Decision, Rejection> {
     match &command.body {

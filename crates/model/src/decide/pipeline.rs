@@ -40,7 +40,7 @@ use crate::table::{self, Row, StreamKind, Who};
 pub(super) fn run(state: &RunState, command: &Command, facts: &Facts) -> Result<(), Rejection> {
     let row = table::row(command.body.kind());
     revision(&state.head, command)?;
-    ownership(state, command, row)?;
+    ownership(state, command, facts, row)?;
     authority(command, facts, row)?;
     own_authority(state, &command.body, facts)?;
     gates(state, &command.body, facts, row)
@@ -92,7 +92,12 @@ fn revision(head: &Head, command: &Command) -> Result<(), Rejection> {
     })
 }
 
-fn ownership(state: &RunState, command: &Command, row: &Row) -> Result<(), Rejection> {
+fn ownership(
+    state: &RunState,
+    command: &Command,
+    facts: &Facts,
+    row: &Row,
+) -> Result<(), Rejection> {
     let agrees = command.mission_id == state.subject.mission_id
         && command.run_id == state.subject.run_id
         && body_run(&command.body).is_none_or(|run| Some(run) == state.subject.run_id.as_ref())
@@ -117,8 +122,21 @@ fn ownership(state: &RunState, command: &Command, row: &Row) -> Result<(), Rejec
     })?;
     match &command.body {
         Body::RecoverOwnership(body) => recover_ownership::ownership(state, body),
+        body if super::leased(body) => clock(state, facts),
         _ => Ok(()),
     }
+}
+
+/// Nobody can say how long a lease still lasts by a clock that stepped back under it: the run is taken over first,
+/// which ends the lease (HS-04.6, T-29).
+fn clock(state: &RunState, facts: &Facts) -> Result<(), Rejection> {
+    let under = state
+        .live_claim(facts.now_ms)
+        .filter(|_| facts.clock_stepped);
+    check(Guard::ClockTrusted, under.is_none(), || {
+        let claimed = under.map(|delivery| delivery.delivery_id.as_str().to_owned());
+        members(object! { "deliveryId": claimed })
+    })
 }
 
 fn authority(command: &Command, facts: &Facts, row: &Row) -> Result<(), Rejection> {

@@ -11,8 +11,9 @@ use aiws::id::{
     HandoffId, HoldId, NodeId, OperationId, StreamId, SummaryId,
 };
 use aiws::record::{
-    Approval, Assessment, Attempt, Cause, Claim, ClaimEnd, Consumption, Contract, Delivery, Graph,
-    HandoffConfig, Hold, Invalidation, Lifecycle, Manifest, Operation, Summary,
+    Approval, Assessment, Attempt, Cause, Claim, ClaimEnd, Consumption, Contract, Delivery,
+    DeliveryState as DeliveryStatus, Graph, HandoffConfig, Hold, Invalidation, Lifecycle, Manifest,
+    Operation, Summary,
 };
 use rpds::RedBlackTreeMapSync as Map;
 use serde::{Deserialize, Serialize};
@@ -146,4 +147,16 @@ pub struct RunState {
     pub holds: Map<HoldId, Hold>,
     /// Who asked for cancellation, if anybody did.
     pub canceled_by: Option<ActorId>,
+}
+
+impl RunState {
+    /// A delivery whose claim is live at this time, if there is one.
+    pub fn live_claim(&self, now_ms: u64) -> Option<&Delivery> {
+        let mut all = self.deliveries.values().map(|delivery| &delivery.record);
+        all.find(|record| {
+            let claim = record.claim.as_ref();
+            record.state == DeliveryStatus::Claimed
+                && claim.is_some_and(|claim| now_ms < claim.expires_at_ms.get())
+        })
+    }
 }

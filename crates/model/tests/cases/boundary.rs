@@ -8,7 +8,7 @@ use aiws::record::{
     DeliveryState, HoldReason, HoldScopeKind, HoldState, Lifecycle, OutcomeStatus,
     ProducedOperation, Ref, SettledOutcome,
 };
-use praxis_model::command::{Body, BoundaryIntent};
+use praxis_model::command::{Body, BoundaryIntent, Intent};
 use praxis_model::facts::MaterialError;
 use praxis_model::guard::Guard;
 use praxis_model::run::NodeStatus;
@@ -38,6 +38,23 @@ cases! {
         ensure(committed.digest == record.handoff.digest, "the delivery names the manifest's digest")?;
         ensure(after.state().checkpoints.contains_key(&committed.manifest.producer.checkpoint_id), "no checkpoint")?;
         ensure(after.status("a") == NodeStatus::Completed, "a is not complete")
+    }
+
+    /// Proves HF-04.1, HF-04.4, T-81: a boundary is written while what it announces is kept, and not when that time has come.
+    #[test]
+    fn a_boundary_is_written_while_its_material_is_kept() {
+        let mut world = applied()?;
+        let kept = artifact("patch");
+        world.store(&kept);
+        let mut intent = completed("a");
+        intent.artifacts.push(kept);
+        let body = praxis_model::draft::command(world.state(), &Intent::Boundary(intent), &world.facts(AGENT));
+        let body = body.map_err(|error| error.to_string())?;
+        let decided = praxis_model::decide::run(world.state(), &world.command(body.clone()), &world.facts(AGENT));
+        let before_ms = decided.map_err(|error| error.to_string())?.before_ms;
+        ensure(before_ms == [50_000], format!("{before_ms:?}"))?;
+        world.now_ms = 50_000;
+        stopped(&world, Guard::MaterialRetained, Code::ArtifactUnavailable, |world| world.send(AGENT, body))
     }
 
     /// Proves HF-02.2, HF-02.3, HF-02.4, ERR-IDENTITY_CONFLICT, HF-01.6: checkpoint, hand-off and delivery ids are used once (T-26).

@@ -146,6 +146,44 @@ cases! {
         Ok(())
     }
 
+    /// Proves HS-04.6, T-29, HD-02.8: a clock that stepped back under a live claim judges no lease of the run any more, its holder's and anybody else's; taking the run over ends the claim, and then the clock is as good as any.
+    #[test]
+    fn a_clock_that_stepped_back_judges_no_lease() {
+        let (mut world, delivery) = claimed()?;
+        let all = [
+            Body::ClaimDelivery(ClaimDelivery { delivery_id: delivery.clone(), lease_ms: None }),
+            Body::AcknowledgeDelivery(world.ack_of(&delivery)),
+            Body::ReleaseDelivery(world.release_of(&delivery)),
+        ];
+        let stepped = |world: &mut World, body: Body| {
+            let mut facts = world.facts(AGENT);
+            facts.clock_stepped = true;
+            world.apply(&world.command(body), &facts)
+        };
+        for body in all.clone() {
+            stopped(&world, Guard::ClockTrusted, Code::StaleOwner, |world| stepped(world, body))?;
+        }
+        // What needs no lease goes on, and a lease that has run out is in nobody's doubt.
+        let mut late = world.clone();
+        late.now_ms += 100;
+        accepted(&late, |world| stepped(world, all[0].clone()))?;
+        recover(&mut world).must()?;
+        // Nothing is live any more: what is in the way now is the hold that the recovery left.
+        stopped(&world, Guard::NoOpenHold, Code::HoldActive, |world| stepped(world, all[0].clone()))
+    }
+
+    /// Proves HD-02.7, T-81: a claim is written before its own lease ends, or not at all.
+    #[test]
+    fn a_claim_is_written_in_time() {
+        let mut world = World::with(lin());
+        world.work("a").must()?;
+        let delivery_id = world.pending("b");
+        let body = Body::ClaimDelivery(ClaimDelivery { delivery_id, lease_ms: None });
+        let decided = praxis_model::decide::run(world.state(), &world.command(body), &world.facts(AGENT));
+        let before_ms = decided.map_err(|error| error.to_string())?.before_ms;
+        ensure(before_ms == [1_100], format!("{before_ms:?}"))
+    }
+
     /// Proves HD-02.4, ERR-CLAIM_EXPIRED: a claim ends when its time is reached and not before, for receipt and release (T-31).
     #[test]
     fn a_claim_ends_at_equality() {

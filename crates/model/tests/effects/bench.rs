@@ -231,6 +231,7 @@ pub fn bare(who: Who, now_ms: u64) -> Facts {
         restart_allowed: false,
         claim_fingerprint: None,
         recovery_authority: who == Who::System,
+        clock_stepped: false,
     }
 }
 

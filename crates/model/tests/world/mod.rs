@@ -150,6 +150,7 @@ impl World {
             restart_allowed: true,
             claim_fingerprint: Some(token(self.token)),
             recovery_authority: true,
+            clock_stepped: false,
         }
     }
 
