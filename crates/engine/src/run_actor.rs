@@ -202,7 +202,7 @@ impl RunOwner {
             token,
         } = gathered;
         let steps = self.core.clock.steps();
-        if state.live_claim(facts.now_ms).is_none() {
+        if steps != self.clock_seen && state.live_claim(facts.now_ms).is_none() {
             self.clock_seen = steps;
         }
         facts.clock_stepped = steps != self.clock_seen;
