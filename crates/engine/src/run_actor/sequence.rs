@@ -104,14 +104,17 @@ impl RunOwner {
         state: &Arc<RunState>,
         requests: &[Request],
     ) -> Result<Drawn, Refused> {
-        let claimed = state.live_claim(self.core.clock.state().now_ms).is_some();
+        let steps = self.core.clock.steps();
+        // Looked for only where it matters: clocks seldom step.
+        let is_claimed = |now_ms| state.live_claim(now_ms).is_some();
         let mut drawn = Drawn {
             parts: Vec::with_capacity(requests.len()),
             conditions: Conditions::default(),
             next: Arc::clone(state),
-            clock_seen: match claimed {
+            clock_seen: match steps == self.clock_seen || is_claimed(self.core.clock.state().now_ms)
+            {
                 true => self.clock_seen,
-                false => self.core.clock.steps(),
+                false => steps,
             },
         };
         let mut account = self.core.account(&self.subject.mission_id);
