@@ -22,6 +22,7 @@ mod long;
 mod oracle;
 mod owners;
 mod precedence;
+mod precedence_all;
 mod races;
 mod refusals;
 mod steps;
