@@ -14,7 +14,7 @@ use aiws::record::{
 use praxis_model::command::{AdmitIntent, CommandType, Intent};
 use praxis_model::run::NodeStatus;
 
-use crate::claims::{self, consumer, handed_on, manifest, record};
+use crate::claims::{self, handed_on, manifest, record};
 use crate::scene::{Break, Scene, Try, body, breaks, edit, launches, of_run, together};
 use crate::world::*;
 
@@ -302,13 +302,6 @@ fn any() -> Vec<Break> {
         };
     };
     of_input(together(vec![of_run(), launches(), own]))
-}
-
-/// Where the consumer of these scenes stands.
-#[test]
-fn the_consumer_is_b() {
-    let _on = crate::scene::guarded();
-    assert!(working().world.state().nodes.contains_key(&consumer()));
 }
 
 #[rustfmt::skip]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use aiws::decimal::{Ms, U64};
 use aiws::digest::Digest;
-use aiws::id::{DeliveryId, NodeId};
+use aiws::id::DeliveryId;
 use aiws::object;
 use aiws::record::{ActorKind, Artifact, DeliveryState, OutcomeStatus};
 use praxis_model::command::{Body, BoundaryIntent, ClaimDelivery, CommandType};
@@ -105,7 +105,7 @@ pub fn basis() -> Vec<Break> {
 /// What a's two artifacts must be.
 pub fn material() -> Vec<Break> {
     breaks! {
-        MaterialAvailable Material ArtifactUnavailable ["bytes of patch"] |t| drop(t.facts.materials.remove(&artifacts()[0].digest));
+        MaterialAvailable Material ArtifactUnavailable ["bytes of patch"] |t| { t.facts.materials.remove(&artifacts()[0].digest); };
         MaterialRetained Material ArtifactUnavailable ["retainUntilMs"] |t| {
             let now_ms = t.facts.now_ms;
             manifest(t, "a", |manifest| manifest.artifacts[1].retain_until_ms = Ms::from_u64(now_ms));
@@ -178,11 +178,6 @@ fn release() -> Vec<Break> {
         ClaimToken Claim StaleOwner ["claimToken"] |t| body!(t, ReleaseDelivery).claim_token = Digest::ZERO;
     };
     together(vec![of_run(), own, held()])
-}
-
-/// The node `b` of these scenes.
-pub fn consumer() -> NodeId {
-    id("b")
 }
 
 #[rustfmt::skip]

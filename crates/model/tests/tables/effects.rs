@@ -4,15 +4,13 @@ use aiws::decimal::{Dec, DecPlus, U64};
 use aiws::digest::Digest;
 use aiws::id::{AttemptId, OperationId};
 use aiws::record::{
-    AdmissionProposal, Approval, Attempt, AttemptStatus, ConsumptionState, EffectClass, LostReads,
-    NodeKind, Operation, Ref, SettledOutcome,
+    AdmissionProposal, Attempt, AttemptStatus, ConsumptionState, EffectClass, LostReads, NodeKind,
+    Operation, Ref, SettledOutcome,
 };
 use praxis_model::command::{Body, CommandType, Intent, Reconcile, Settle};
 use praxis_model::run::NodeStatus;
 
-use crate::admit::{
-    approval, authority, bounds, deadlines, edit_node, of_graph, payload, ready, status,
-};
+use crate::admit::{authority, bounds, deadlines, edit_node, payload, ready, status};
 use crate::claims;
 use crate::scene::{Break, Scene, Try, body, breaks, edit, launches, of_run, together};
 use crate::world::*;
@@ -305,19 +303,6 @@ fn reconcile() -> Vec<Break> {
         ActualCounts Evidence SchemaInvalid ["account"] countless;
     };
     together(vec![of_run(), own])
-}
-
-/// The approval of these scenes is p1.
-#[test]
-fn the_approval_is_bound() {
-    let _on = crate::scene::guarded();
-    let mut t = dispatching();
-    let mut found = None;
-    approval(&mut t, |own: &mut Approval| {
-        found = own.operation_id.clone()
-    });
-    assert_eq!(found, Some(id("op-b")));
-    let _ = of_graph(Vec::new());
 }
 
 #[rustfmt::skip]

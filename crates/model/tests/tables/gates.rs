@@ -10,8 +10,11 @@ use praxis_model::event::Gate;
 
 use crate::scene::{self, Try};
 
+/// A gate's title, and how it is closed.
+type Column = (&'static str, fn(&mut Try));
+
 /// What is closed.
-const COLUMNS: [(&str, fn(&mut Try)); 4] = [
+const COLUMNS: [Column; 4] = [
     ("OPEN hold", |t| {
         t.hold("zz-run", HoldReason::Operator, NodeSet::All)
     }),

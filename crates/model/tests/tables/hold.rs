@@ -16,8 +16,11 @@ use crate::order::Place;
 use crate::scene::{self, Break, Try, body, edit, open_hold};
 use crate::world::*;
 
+/// A state, and the decisions that are allowed.
+type Standing = (HoldState, &'static [HoldDecision]);
+
 /// A hold that is not there, or one in this state that allows these decisions.
-const COLUMNS: [(&str, Option<(HoldState, &[HoldDecision])>); 6] = [
+const COLUMNS: [(&str, Option<Standing>); 6] = [
     ("no such hold", None),
     (
         "OPEN for RECHECK, CANCEL",
@@ -109,9 +112,12 @@ const WHO: [(&str, &str); 4] = [
     ("a worker", AGENT),
 ];
 
+/// A reason, a cell per actor, and one where nothing is clear.
+type Reason = (HoldReason, [Cell<&'static str>; 4], Cell<&'static str>);
+
 /// Why it was placed; what each of them is told where everything is clear, and what a human is told where it is not.
 #[rustfmt::skip]
-const REASONS: &[(HoldReason, [Cell<&str>; 4], Cell<&str>)] = &[
+const REASONS: &[Reason] = &[
     //                             a human   the engine  a rule    a worker   a human, not clear
     (HoldReason::AttemptLimit,     [STUCK,    HUMANS,     HUMANS,   DENIED],  STUCK),
     (HoldReason::CostLimit,        [RELEASED, HUMANS,     HUMANS,   DENIED],  STUCK),
@@ -128,7 +134,7 @@ const STUCK: Cell<&str> = No(Place::Release, Code::HoldNotClear);
 const HUMANS: Cell<&str> = No(Place::Authority, Code::HumanRequired);
 const DENIED: Cell<&str> = No(Place::Authority, Code::AuthorizationDenied);
 
-fn put(t: &mut Try, name: &str, column: Option<(HoldState, &[HoldDecision])>) {
+fn put(t: &mut Try, name: &str, column: Option<Standing>) {
     let key = id::<HoldId>(name);
     t.run().holds.remove_mut(&key);
     if let Some((state, allowed)) = column {
@@ -286,9 +292,8 @@ fn every_state_reason_and_command_has_its_cells() {
         );
     }
     for decision in HoldDecision::ALL {
-        let alone = |column: &Option<(HoldState, &[HoldDecision])>| {
-            column.is_some_and(|(_, allowed)| allowed == [*decision])
-        };
+        let alone =
+            |column: &Option<Standing>| column.is_some_and(|(_, allowed)| allowed == [*decision]);
         assert!(
             COLUMNS.iter().any(|(_, column)| alone(column)),
             "{decision}"

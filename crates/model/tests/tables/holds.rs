@@ -1,9 +1,9 @@
 //! Scenes of placeHold, resolveHold, invalidateHandoff, recoverOwnership and recordSummary. Invariant and use as in
 //! `scene`.
 
-use aiws::decimal::{Dec, Ms};
+use aiws::decimal::Ms;
 use aiws::digest::Digest;
-use aiws::id::{AttemptId, HandoffId, HoldId, OperationId};
+use aiws::id::{HandoffId, HoldId, OperationId};
 use aiws::record::{
     ActorKind, AttemptStatus, AuthorKind, Blocker, HandoffRef, Hold, HoldDecision, HoldReason,
     HoldScopeKind, HoldState, NodeSet, OperationStatus, Ref, StopAction, StopDisposition,
@@ -15,7 +15,7 @@ use praxis_model::command::{
 };
 
 use crate::claims::handed_on;
-use crate::scene::{Break, Scene, Try, body, breaks, edit, ends, human, of_run, together};
+use crate::scene::{Break, Scene, Try, body, breaks, edit, ends, of_run, together};
 use crate::world::*;
 
 /// LIN with a's work in flight.
@@ -227,12 +227,6 @@ fn time() -> Vec<Break> {
 
 /// Two that nothing clears: the hold takes the reason on beside its own.
 fn never() -> Vec<Break> {
-    let of = |kind: HoldReason| Blocker {
-        kind,
-        subject_id: id("s"),
-        evidence: Vec::new(),
-    };
-    let _ = of;
     breaks! {
         ResolveAttempts Release HoldNotClear ["an exhausted limit"] |t| own(t, |own| {
             own.blockers.push(Blocker { kind: HoldReason::AttemptLimit, subject_id: id("s"), evidence: Vec::new() });
@@ -275,7 +269,6 @@ fn recover() -> Vec<Break> {
         RecoveryTrusted Authority AuthorizationDenied ["recoveryAuthority"] |t| t.facts.recovery_authority = false;
         RecoverHuman Authority HumanRequired ["actorKind"] |t| t.facts.actor_kind = ActorKind::System;
     };
-    let _ = human;
     together(vec![of_run(), own])
 }
 
@@ -321,23 +314,6 @@ fn by_model() -> Vec<Break> {
 
 fn standing(t: &mut Try, status: OperationStatus) {
     edit!(t.run().operations, id::<OperationId>("op-a"), own => { own.status = status; });
-}
-
-/// The work of these scenes is a's.
-#[test]
-fn the_work_in_flight_is_of_a() {
-    let _on = crate::scene::guarded();
-    let world = in_flight();
-    assert!(
-        world
-            .state()
-            .attempts
-            .contains_key(&id::<AttemptId>("at-a-1"))
-    );
-    assert_eq!(
-        world.account.expect("an account").reserved,
-        Dec::from_u64(3)
-    );
 }
 
 #[rustfmt::skip]

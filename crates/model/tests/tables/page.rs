@@ -54,11 +54,11 @@ pub fn request(t: &crate::scene::Try) -> Result<Vec<u8>, aiws::error::Error> {
     use aiws::object;
     let command = &t.command;
     let mut body = aiws::canonical::to_value(&command.body)?;
-    let raw = aiws::json::Value::from("A".repeat(43));
-    if let aiws::json::Value::Object(members) = &mut body {
-        if members.contains_key("claimToken") {
-            members.insert("claimToken".to_owned(), raw);
-        }
+    // What is recorded is the token's fingerprint; on the wire stands a token.
+    if let aiws::json::Value::Object(members) = &mut body
+        && let Some(token) = members.get_mut("claimToken")
+    {
+        *token = "A".repeat(43).into();
     }
     let handoff = praxis_model::table::row(command.body.kind()).family
         == praxis_model::table::Family::Handoff;
