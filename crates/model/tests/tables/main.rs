@@ -25,6 +25,7 @@ mod page;
 #[path = "../parts/mod.rs"]
 mod parts;
 mod precedence;
+mod raises;
 mod rest;
 mod scene;
 #[path = "../world/mod.rs"]

@@ -3,7 +3,7 @@
 //! Invariant: made from the same data that the tests hold decide against; without `PRAXIS_BLESS=1` nothing is written, and
 //! a page that differs is a failure.
 
-use crate::{delivery, gates, hold, precedence};
+use crate::{delivery, gates, hold, precedence, raises};
 
 const COMMAND: &str = "PRAXIS_BLESS=1 cargo test -p praxis-model --test tables";
 
@@ -27,6 +27,7 @@ lets a rule decide; a rule is told HUMAN_REQUIRED where a human would be needed 
     out.push_str("\n## Gates\n\n`passes` says that the stage of gates lets the command through; what it is about may still refuse it.\n\n");
     out.push_str(&gates::section()?);
     out.push_str(&precedence::section());
+    out.push_str(&raises::section());
     Ok(out)
 }
 
