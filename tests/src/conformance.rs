@@ -20,6 +20,8 @@ Generated; do not edit. Written by `PRAXIS_BLESS=1 cargo test -p praxis-tests co
 and from the lines `Proves ID: sentence` of the tests. A test fails when this page is out of date.
 
 A row says which tests claim an ID, which is not more than those tests show. `open` means that no test claims it.
+What fails once a rule of `decide` is switched off stands in [ABLATION.md](ABLATION.md); which refusal is told in which
+state, and which first, in [TABLES.md](TABLES.md).
 ";
 
 /// The claims of the whole checkout, Rust and Python.

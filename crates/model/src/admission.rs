@@ -38,8 +38,6 @@ pub struct Wanted<'a> {
     pub approval_id: Option<&'a ApprovalId>,
     /// What it may cost, in units.
     pub amount: Dec,
-    /// Whether this command makes the reservation; a dispatch only uses the one of its attempt.
-    pub reserves: bool,
 }
 
 /// What a passed check obliges the append to.
@@ -93,20 +91,24 @@ pub fn parts(action: &Value) -> Result<ActionParts<'_>, Rejection> {
     }
 }
 
-/// All checks of stage 9 in their order: grant, approval, budget, deadlines.
+/// All checks of stage 9 in their order: grant, approval, budget, deadlines. `budget` is the command's own: what reserves
+/// asks `budget`, and a dispatch asks for the reservation of its attempt.
 ///
 /// # Errors
 /// `GRANT_EXCEEDED`, `APPROVAL_REQUIRED`, `APPROVAL_STALE`, `BUDGET_EXCEEDED` or `DEADLINE_PASSED`; `SCHEMA_INVALID`
 /// for a malformed action.
-pub fn check(state: &RunState, facts: &Facts, wanted: &Wanted<'_>) -> Result<Cleared, Rejection> {
+pub fn check(
+    state: &RunState,
+    facts: &Facts,
+    wanted: &Wanted<'_>,
+    budget: impl FnOnce() -> Result<(), Rejection>,
+) -> Result<Cleared, Rejection> {
     let action = parts(wanted.action)?;
     let fingerprint = aiws::canonical::digest_of(wanted.action)?;
     let (read, grant) = grant_in_force(state, facts, wanted.grant_id)?;
     covers(&grant, &action, facts, wanted.amount)?;
     let approval = approved(state, facts, wanted, fingerprint)?;
-    if wanted.reserves {
-        budget(facts, wanted.amount)?;
-    }
+    budget()?;
     let mut before_ms = deadlines(state, facts, wanted.node)?;
     before_ms.extend(grant.not_after_ms.to_u64());
     before_ms.extend(approval.and_then(|approval| approval.expires_at_ms.to_u64()));
@@ -345,7 +347,7 @@ pub fn is_in_force(approval: &Approval, now_ms: u64) -> bool {
 }
 
 /// The mission's budget as last published; the durable boundary checks it again against the account itself.
-fn budget(facts: &Facts, amount: Dec) -> Result<(), Rejection> {
+pub fn budget(facts: &Facts, amount: Dec) -> Result<(), Rejection> {
     let Some(row) = &facts.account else {
         return Ok(());
     };

@@ -156,14 +156,14 @@ guards! {
     // openMission, startRun, grant.
     MissionNew "FV-CON.1" IdentityConflict Object "The mission has no contract yet.";
     ContractMission "REL-1" StaleOwner Ownership "The contract names this mission.";
-    ContractFeatures "FV-CMD.3" UnsupportedProtocol Object "Every feature of the contract is known.";
-    ContractExtensions "HM-01.3" UnsupportedProtocol Object "Every extension of the contract is known.";
-    ContractShape "FV-CMD.4" SchemaInvalid Object "Contract and configuration have the shape of the wire.";
+    ContractFeatures "FV-CMD.3" UnsupportedProtocol Shape "Every feature of the contract is known.";
+    ContractExtensions "HM-01.3" UnsupportedProtocol Shape "Every extension of the contract is known.";
+    ContractShape "FV-CMD.4" SchemaInvalid Shape "Contract and configuration have the shape of the wire.";
     RootGrantsUnique "HF-02.3" IdentityConflict Object "No grant id stands twice in the contract.";
     ProtocolNegotiated "HM-01.1" UnsupportedProtocol Object "The contract negotiated the hand-off protocol.";
     RunNew "FV-RUN.1" IdentityConflict Object "The run id is new in the mission.";
     MissionDeadline "FV-CON.5" DeadlinePassed Admission "The contract's deadline is ahead.";
-    GrantShape "FV-CMD.4" SchemaInvalid Object "The grant has the shape of the wire.";
+    GrantShape "FV-CMD.4" SchemaInvalid Shape "The grant has the shape of the wire.";
     GrantNew "FV-ACC.7" IdentityConflict Object "The grant id is new in the mission.";
     GrantParentNamed "FV-CON.2" GrantExceeded Admission "A derived grant names its parent; roots come with the contract alone.";
     GrantParentKnown "FV-GRT.1" NotFound Object "The parent is a grant of the mission.";
@@ -212,14 +212,14 @@ guards! {
     SettleState "FV-REC.3" StateInvalid Object "The attempt is in flight, or prepared and never to be dispatched.";
     SettleOnlyReturns "FV-REC.3" StateInvalid Object "A prepared attempt is settled as not applied.";
     UnknownOnce "FV-EFF.2" StateInvalid Object "Only an attempt in flight becomes uncertain.";
-    UnknownUncharged "FV-EFF.2" SchemaInvalid Object "An uncertain outcome has no cost yet.";
+    UnknownUncharged "FV-EFF.2" SchemaInvalid Shape "An uncertain outcome has no cost yet.";
     NotAppliedUncharged "FV-ACC.4" SchemaInvalid Object "What was not applied cost nothing.";
     LostReadCharged "T-20" SchemaInvalid Object "A lost read costs its whole reservation.";
     ActualCounts "NUM-2" SchemaInvalid Object "The account's sums stay within 100 digits.";
     SettleEvidence "HF-03.4" EvidenceInvalid Object "A confirmed outcome names evidence.";
     UncertainHuman "HS-03.7" HumanRequired Authority "A human decides an uncertain outcome, or a conclusive lookup, or the contract's rule for lost reads.";
     UncertainEvidence "HS-03.8" EvidenceInvalid Object "The evidence for an uncertain outcome is there and confirmed by the host.";
-    ReconcileConfirms "FV-EFF.4" SchemaInvalid Object "A reconciliation confirms one outcome.";
+    ReconcileConfirms "FV-EFF.4" SchemaInvalid Shape "A reconciliation confirms one outcome.";
     ReconcileState "FV-EFF.4" StateInvalid Object "The attempt is uncertain.";
     RetryAttemptNew "FV-ACC.5" IdentityConflict Object "The attempt id is new.";
     RetryResolved "FV-EFF.3" EffectUnresolved Object "The attempt before has a known outcome.";
@@ -255,7 +255,7 @@ guards! {
     HoldPlacer "HC-PH.1" AuthorizationDenied Authority "A hold is placed by an operator, a rule or the runtime.";
     HoldResolver "HS-01.6" ScopeUnsupported Authority "The scope's resolver revision is the trusted one.";
     BranchPinned "HS-01.8" ScopeUnsupported Authority "A branch is named at the revision of the pinned graph.";
-    HoldDecisions "HS-03.5" SchemaInvalid Object "The allowed decisions are named, each once.";
+    HoldDecisions "HS-03.5" SchemaInvalid Shape "The allowed decisions are named, each once.";
     HoldShape "HF-05.5" SchemaInvalid Object "The hold, with all that the ledger adds to it, has the shape of its record.";
     HoldStopKnown "REL-8" NotFound Object "A stop disposition speaks of work in flight that the hold covers, once.";
     ResolveHuman "HS-03.7" HumanRequired Authority "A human resolves cancellations, uncertainty, limits and restarts under HUMAN.";

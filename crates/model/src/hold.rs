@@ -106,9 +106,10 @@ pub(crate) fn reach(state: &RunState, body: &Body) -> Option<NodeId> {
         let delivery = state.deliveries.get(id)?;
         Some(delivery.record.recipient.node_id.clone())
     };
+    let known = |id: &NodeId| state.nodes.contains_key(id).then(|| id.clone());
     match body {
-        Body::Dispatch(body) => Some(body.node_id.clone()),
-        Body::AdmitConsumer(body) => Some(body.consumption.node_id.clone()),
+        Body::Dispatch(body) => known(&body.node_id),
+        Body::AdmitConsumer(body) => known(&body.consumption.node_id),
         Body::Retry(body) => state.operations.get(&body.operation_id)?.node_id.clone(),
         Body::ClaimDelivery(body) => recipient(&body.delivery_id),
         Body::AcknowledgeDelivery(body) => recipient(&body.delivery_id),

@@ -30,6 +30,7 @@ mod material;
 mod oracle;
 mod owners;
 mod precedence;
+mod precedence_all;
 mod races;
 mod refusals;
 mod steps;

@@ -9,7 +9,7 @@ use aiws::record::{AcceptanceVerdict, Cause, Lifecycle};
 use super::complete_run::current;
 use super::pipeline::members;
 use super::terminal;
-use super::verify::{Said, record, result};
+use super::verify::{Said, is_new, record, result};
 use crate::command::{Accept, Body, Command};
 use crate::decision::{Decision, Rejection};
 use crate::facts::Facts;
@@ -23,6 +23,7 @@ pub(super) fn decide(
     body: &Accept,
     facts: &Facts,
 ) -> Result<Decision, Rejection> {
+    is_new(state, &body.assessment_id)?;
     let rejected = body.verdict == AcceptanceVerdict::Rejected;
     let last = current(&state.verifications);
     // A refusal needs no proof that the result is right.

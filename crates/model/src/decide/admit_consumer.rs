@@ -45,6 +45,10 @@ pub(super) fn decide(
         .and_then(|reference| facts.admissions.get(reference));
     new_identities(state, sent, proposal)?;
     let (graph, node, own) = consumer(state, sent)?;
+    for input in &sent.inputs {
+        claims::known(state, &input.delivery_id)?;
+    }
+    ready(state, sent, node, own)?;
     let deliveries = inputs(state, sent, &iteration::received_as(state, node, own))?;
     let artifacts = materials(&deliveries);
     material::verified(artifacts.iter().copied(), facts)?;
@@ -69,12 +73,6 @@ pub(super) fn decide(
             Choice::default(),
         ),
     };
-    let control = sent.operation_id.is_none() && sent.admission_ref.is_none();
-    check(
-        Guard::ControlNoEffect,
-        node.kind.runs_work() != control,
-        || details(&[("nodeId", (&node.id).into())]),
-    )?;
     let skipped = join::manifests(state, graph, facts, &choice)?;
     let chosen = match graph::takes_any(node) {
         true => join::record(node, sent, &choice, &skipped),
@@ -117,7 +115,7 @@ pub(super) fn decide(
     })
 }
 
-/// 8a and 8b: the consumer in its current activation, not skipped and not ended.
+/// 8a: the consumer in its current activation.
 fn consumer<'a>(
     state: &'a RunState,
     sent: &Consumption,
@@ -135,13 +133,29 @@ fn consumer<'a>(
         own.activation_id == sent.activation_id,
         named,
     )?;
+    Ok((graph, node, own))
+}
+
+/// 8b: the consumer was neither skipped nor ended, and is admitted as what it is: work with an operation, or control.
+fn ready(
+    state: &RunState,
+    sent: &Consumption,
+    node: &Node,
+    own: &NodeState,
+) -> Result<(), Rejection> {
+    let named = || details(&[("nodeId", (&node.id).into())]);
     let bound = state.consumptions.contains_key(&sent.activation_id);
     check(
         Guard::ConsumerPending,
         own.status == NodeStatus::Pending || bound,
         named,
     )?;
-    Ok((graph, node, own))
+    let control = sent.operation_id.is_none() && sent.admission_ref.is_none();
+    check(
+        Guard::ControlNoEffect,
+        node.kind.runs_work() != control,
+        named,
+    )
 }
 
 /// 8a: neither operation nor attempt was ever named before; the mission-wide rest is the durable boundary's.
@@ -334,7 +348,6 @@ fn effect(
         grant_id: &proposal.grant_id,
         approval_id: proposal.approval_id.as_ref(),
         amount: proposal.amount,
-        reserves: true,
     };
     let material = aiws::canonical::digest_of(&proposal.action)?;
     let agrees = sent.operation_id.as_ref() == Some(&proposal.operation_id)
@@ -342,7 +355,9 @@ fn effect(
     check(Guard::AdmissionAgrees, agrees, || {
         details(&[("operationId", (&proposal.operation_id).into())])
     })?;
-    let cleared = admission::check(state, facts, &wanted)?;
+    let cleared = admission::check(state, facts, &wanted, || {
+        admission::budget(facts, proposal.amount)
+    })?;
     let run_id = state.subject.run_id.clone();
     let run_id = run_id
         .ok_or_else(|| aiws::error::Error::new(Code::InternalStore, "the state is no run's"))?;

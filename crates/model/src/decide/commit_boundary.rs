@@ -66,8 +66,11 @@ pub(super) fn decide(
     body: &CommitBoundary,
     facts: &Facts,
 ) -> Result<Decision, Rejection> {
+    names(state, body)?;
     let (graph, node, own) = producer(state, &body.manifest)?;
-    identities(state, body, node, own)?;
+    undecided(state, body, node, own)?;
+    let mut hold = body.hold.iter();
+    hold.try_for_each(|hold| place_hold::stops_known(state, hold))?;
     shape(state, body, own)?;
     basis(state, graph, body, own)?;
     material::verified(body.manifest.artifacts.iter(), facts)?;
@@ -146,20 +149,20 @@ pub(super) fn new_names<'a>(
     Ok(())
 }
 
-/// 8a: every name is new, and the activation has no outcome yet.
-fn identities(
+/// 8a: every name is new. Names come before what is unknown.
+fn names(state: &RunState, body: &CommitBoundary) -> Result<(), Rejection> {
+    new_names(state, std::iter::once(&body.manifest).chain(&body.skipped))?;
+    let mut hold = body.hold.iter();
+    hold.try_for_each(|hold| place_hold::is_new(state, &hold.hold_id))
+}
+
+/// 8a: the activation has no outcome yet.
+fn undecided(
     state: &RunState,
     body: &CommitBoundary,
     node: &Node,
     own: &NodeState,
 ) -> Result<(), Rejection> {
-    new_names(state, std::iter::once(&body.manifest).chain(&body.skipped))?;
-    if let Some(hold) = &body.hold {
-        let new = !state.holds.contains_key(&hold.hold_id);
-        check(Guard::HoldNew, new, || {
-            details(&[("holdId", (&hold.hold_id).into())])
-        })?;
-    }
     let undecided = matches!(
         own.status,
         NodeStatus::Pending | NodeStatus::Active | NodeStatus::Blocked

@@ -37,11 +37,6 @@ pub(super) fn decide(
         state.operations.get(&body.operation_id),
         named,
     )?;
-    check(
-        Guard::DispatchEpoch,
-        attempt.epoch.get() == state.epoch,
-        || members(object! { "attemptEpoch": attempt.epoch, "epoch": state.epoch.to_string() }),
-    )?;
     let of_node = || members(object! { "nodeId": &body.node_id });
     let node = need(
         Guard::ConsumerKnown,
@@ -52,6 +47,11 @@ pub(super) fn decide(
         Guard::ConsumerKnown,
         state.nodes.get(&body.node_id),
         of_node,
+    )?;
+    check(
+        Guard::DispatchEpoch,
+        attempt.epoch.get() == state.epoch,
+        || members(object! { "attemptEpoch": attempt.epoch, "epoch": state.epoch.to_string() }),
     )?;
     check(Guard::DispatchTask, node.kind.runs_work(), of_node)?;
     check(
@@ -70,25 +70,22 @@ pub(super) fn decide(
     )?;
     let mut before_ms = consumed(state, facts, &place.activation_id)?;
     admission::payload(node, &operation.action)?;
-    let cleared = admission::check(
-        state,
-        facts,
-        &Wanted {
-            node,
-            operation_id: &body.operation_id,
-            action: &operation.action,
-            grant_id: &operation.grant_id,
-            approval_id: operation.approval_id.as_ref(),
-            amount: attempt.reserved,
-            reserves: false,
-        },
-    )?;
-    about_to_run(operation, facts)?;
-    let kept = facts
-        .account
-        .as_ref()
-        .is_none_or(|row| row.reserved >= attempt.reserved);
-    check(Guard::DispatchReserved, kept, named)?;
+    let wanted = Wanted {
+        node,
+        operation_id: &body.operation_id,
+        action: &operation.action,
+        grant_id: &operation.grant_id,
+        approval_id: operation.approval_id.as_ref(),
+        amount: attempt.reserved,
+    };
+    let cleared = admission::check(state, facts, &wanted, || {
+        about_to_run(operation, facts)?;
+        let kept = facts
+            .account
+            .as_ref()
+            .is_none_or(|row| row.reserved >= attempt.reserved);
+        check(Guard::DispatchReserved, kept, named)
+    })?;
     before_ms.extend(cleared.before_ms);
     let moved = Transition::AttemptMoved {
         attempt_id: body.attempt_id.clone(),

@@ -16,6 +16,15 @@ use crate::guard::{Guard, check, need};
 use crate::mission::MissionState;
 use crate::transition::Transition;
 
+/// Stage 1 of grant: the record has the shape of the wire.
+pub(super) fn shape(body: &GrantCommand) -> Result<(), Rejection> {
+    let shape = Checked::new(&body.grant);
+    let place = shape.as_ref().err().and_then(|error| error.pointer.clone());
+    check(Guard::GrantShape, shape.is_ok(), || {
+        members(object! { "pointer": place })
+    })
+}
+
 /// Stages 8 and 9 of grant.
 pub(super) fn decide(
     state: &MissionState,
@@ -25,11 +34,6 @@ pub(super) fn decide(
 ) -> Result<Decision, Rejection> {
     let grant = &body.grant;
     let named = || members(object! { "grantId": &grant.grant_id });
-    let shape = Checked::new(grant);
-    let place = shape.as_ref().err().and_then(|error| error.pointer.clone());
-    check(Guard::GrantShape, shape.is_ok(), || {
-        members(object! { "pointer": place })
-    })?;
     check(
         Guard::GrantNew,
         !state.grants.contains_key(&grant.grant_id),

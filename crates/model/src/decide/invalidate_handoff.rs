@@ -43,11 +43,11 @@ pub(super) fn decide(
     body: &InvalidateHandoff,
     facts: &Facts,
 ) -> Result<Decision, Rejection> {
-    let committed = known(state, body)?;
     let name = name(state, body, facts);
     if let Some(name) = &name {
         place_hold::is_new(state, &name.hold_id)?;
     }
+    let committed = known(state, body)?;
     let before = state.invalidations.get(&body.handoff.handoff_id);
     check(Guard::InvalidOnce, before.is_none(), || {
         let before = before.map(|record| record.invalidation_id.as_str());

@@ -21,6 +21,32 @@ use crate::register::{RegisterKey, RegisterKind, RegisterWrite};
 use crate::stream::Subject;
 use crate::transition::Transition;
 
+/// Stage 1 of openMission: what is asked for is known, and has the shape of the wire.
+pub(super) fn shape(body: &OpenMission) -> Result<(), Rejection> {
+    supported(&body.contract)?;
+    let shape = Checked::new(&body.contract)
+        .map(|_| ())
+        .and_then(|()| Checked::new(&body.config).map(|_| ()));
+    let place = shape.as_ref().err().and_then(|error| error.pointer.clone());
+    check(Guard::ContractShape, shape.is_ok(), || {
+        members(object! { "pointer": place })
+    })
+}
+
+/// Stage 5 of openMission: the contract is of the mission that is opened.
+pub(super) fn ownership(command: &Command, body: &OpenMission) -> Result<(), Rejection> {
+    let contract = &body.contract;
+    check(
+        Guard::ContractMission,
+        contract.mission_id == command.mission_id,
+        || {
+            members(
+                object! { "missionId": &command.mission_id, "contractMissionId": &contract.mission_id },
+            )
+        },
+    )
+}
+
 /// Stage 8 of openMission; it admits no work, so there is no stage 9.
 pub(super) fn decide(
     state: Option<&MissionState>,
@@ -31,23 +57,6 @@ pub(super) fn decide(
     let contract = &body.contract;
     check(Guard::MissionNew, state.is_none(), || {
         members(object! { "missionId": &command.mission_id })
-    })?;
-    check(
-        Guard::ContractMission,
-        contract.mission_id == command.mission_id,
-        || {
-            members(
-                object! { "missionId": &command.mission_id, "contractMissionId": &contract.mission_id },
-            )
-        },
-    )?;
-    supported(contract)?;
-    let shape = Checked::new(contract)
-        .map(|_| ())
-        .and_then(|()| Checked::new(&body.config).map(|_| ()));
-    let place = shape.as_ref().err().and_then(|error| error.pointer.clone());
-    check(Guard::ContractShape, shape.is_ok(), || {
-        members(object! { "pointer": place })
     })?;
     let ids: BTreeSet<_> = contract
         .authority

@@ -3,7 +3,7 @@
 //! Invariant: the first stage that refuses names the error, and each stage is driven by the command table.
 //! Called by `decide::run` and `decide::mission` before the command's own file.
 //!
-//!  1 shape           `wire::parse`: strict JSON, protocol, closed shape
+//!  1 shape           `wire::parse`: strict JSON, protocol, closed shape; here what a body built in code shows alone
 //!  2 authentication  the host: the principal is proven before anything is disclosed (HF-02.9)
 //!  3 replay          the host, and the `request` condition at the durable boundary
 //!  4 revision        here
@@ -21,8 +21,8 @@ use aiws::object;
 use aiws::record::{ActorKind, Hold, Lifecycle};
 
 use super::{
-    commit_boundary, invalidate_handoff, place_hold, reconcile, record_summary, recover_ownership,
-    resolve_hold, settle,
+    commit_boundary, grant, invalidate_handoff, open_mission, place_hold, reconcile,
+    record_summary, recover_ownership, resolve_hold, settle,
 };
 use crate::command::{Body, Command};
 use crate::decision::Rejection;
@@ -36,9 +36,10 @@ use crate::run::RunState;
 use crate::stream::Subject;
 use crate::table::{self, Row, StreamKind, Who};
 
-/// Stages 4 to 7 of a run's command.
+/// Stages 1 and 4 to 7 of a run's command.
 pub(super) fn run(state: &RunState, command: &Command, facts: &Facts) -> Result<(), Rejection> {
     let row = table::row(command.body.kind());
+    shape(&command.body)?;
     revision(&state.head, command)?;
     ownership(state, command, facts, row)?;
     authority(command, facts, row)?;
@@ -46,13 +47,14 @@ pub(super) fn run(state: &RunState, command: &Command, facts: &Facts) -> Result<
     gates(state, &command.body, facts, row)
 }
 
-/// Stages 4 to 7 of a mission's command. A mission has no owner epoch: its one actor is its owner.
+/// Stages 1 and 4 to 7 of a mission's command. A mission has no owner epoch: its one actor is its owner.
 pub(super) fn mission(
     state: Option<&MissionState>,
     command: &Command,
     facts: &Facts,
 ) -> Result<(), Rejection> {
     let row = table::row(command.body.kind());
+    shape(&command.body)?;
     if let Some(state) = state {
         revision(&state.head, command)?;
         let agrees = command.mission_id == state.subject.mission_id && command.run_id.is_none();
@@ -62,11 +64,27 @@ pub(super) fn mission(
             || found_subject(&state.subject, command),
         )?;
     }
+    if let Body::OpenMission(body) = &command.body {
+        open_mission::ownership(command, body)?;
+    }
     authority(command, facts, row)?;
     if row.gated {
         outer_gates(facts)
     } else {
         Ok(())
+    }
+}
+
+/// Stage 1 of a body that was built in code: what the wire refuses for what the body says alone (FV-CMD.4).
+fn shape(body: &Body) -> Result<(), Rejection> {
+    match body {
+        Body::OpenMission(body) => open_mission::shape(body),
+        Body::GrantCommand(body) => grant::shape(body),
+        Body::Settle(body) => settle::shape(body),
+        Body::Reconcile(body) => reconcile::shape(body),
+        Body::PlaceHold(body) => place_hold::shape(&body.hold),
+        Body::CommitBoundary(body) => body.hold.as_ref().map_or(Ok(()), place_hold::shape),
+        _ => Ok(()),
     }
 }
 

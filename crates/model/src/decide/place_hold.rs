@@ -57,6 +57,15 @@ pub(super) fn needed_amount(blocker: &Blocker) -> Option<Dec> {
         .filter(|_| blocker.kind == HoldReason::CostLimit)
 }
 
+/// Stage 1 of whatever proposes a hold: its decisions are named, each once.
+pub(super) fn shape(proposal: &HoldProposal) -> Result<(), Rejection> {
+    let distinct: BTreeSet<_> = proposal.allowed_decisions.iter().collect();
+    let decisions = !distinct.is_empty() && distinct.len() == proposal.allowed_decisions.len();
+    check(Guard::HoldDecisions, decisions, || {
+        members(object! { "holdId": &proposal.hold_id })
+    })
+}
+
 /// Stage 6 of placeHold: who may place it, and whether its scope can be fenced.
 pub(super) fn authority(
     state: &RunState,
@@ -172,18 +181,15 @@ pub(super) fn decide(
 /// The hold that follows from a proposal and the ledger.
 ///
 /// # Errors
-/// `IDENTITY_CONFLICT` for a used id, `SCHEMA_INVALID` for missing or repeated decisions, `NOT_FOUND` for a
-/// disposition of work that is not in flight.
+/// `IDENTITY_CONFLICT` for a used id, `NOT_FOUND` for a disposition of work that is not in flight, `SCHEMA_INVALID` for a
+/// record that the ledger makes too long.
 pub(super) fn derive(
     state: &RunState,
     proposal: &HoldProposal,
     facts: &Facts,
 ) -> Result<Hold, Rejection> {
-    let named = || members(object! { "holdId": &proposal.hold_id });
     is_new(state, &proposal.hold_id)?;
-    let distinct: BTreeSet<_> = proposal.allowed_decisions.iter().collect();
-    let decisions = !distinct.is_empty() && distinct.len() == proposal.allowed_decisions.len();
-    check(Guard::HoldDecisions, decisions, named)?;
+    stops_known(state, proposal)?;
     let covered = hold::members(state, &proposal.scope);
     let hold = Hold {
         hold_id: proposal.hold_id.clone(),
@@ -191,7 +197,7 @@ pub(super) fn derive(
         reason: proposal.reason,
         owner: proposal.owner.clone(),
         scope: proposal.scope.clone(),
-        stop_disposition: dispositions(state, proposal, &covered)?,
+        stop_disposition: dispositions(state, proposal, &covered),
         blockers: blockers(state, &proposal.blockers, &covered),
         members: covered,
         allowed_decisions: proposal.allowed_decisions.clone(),
@@ -267,27 +273,35 @@ pub(super) fn in_flight(attempt: &Attempt) -> bool {
     )
 }
 
-/// One disposition per covered attempt in flight: the proposal's where it has one, else the configured default
-/// (HS-05.2).
-fn dispositions(
-    state: &RunState,
-    proposal: &HoldProposal,
-    covered: &[HoldMember],
-) -> Result<Vec<StopDisposition>, Rejection> {
-    let stopped =
-        |attempt: &Attempt| in_flight(attempt) && hold::contains_attempt(state, covered, attempt);
+/// Whether an attempt is in flight and covered.
+fn is_stopped(state: &RunState, attempt: &Attempt, covered: &[HoldMember]) -> bool {
+    in_flight(attempt) && hold::contains_attempt(state, covered, attempt)
+}
+
+/// 8a: every disposition of a proposal is of work in flight that the hold would cover, each once.
+pub(super) fn stops_known(state: &RunState, proposal: &HoldProposal) -> Result<(), Rejection> {
+    let covered = hold::members(state, &proposal.scope);
     let mut seen = BTreeSet::new();
     for said in &proposal.stop_disposition {
-        let known = state
-            .attempts
-            .get(&said.attempt_id)
-            .is_some_and(|attempt| stopped(attempt) && attempt.operation_id == said.operation_id);
+        let known = state.attempts.get(&said.attempt_id).is_some_and(|attempt| {
+            is_stopped(state, attempt, &covered) && attempt.operation_id == said.operation_id
+        });
         check(
             Guard::HoldStopKnown,
             known && seen.insert(&said.attempt_id),
             || members(object! { "attemptId": &said.attempt_id }),
         )?;
     }
+    Ok(())
+}
+
+/// One disposition per covered attempt in flight: the proposal's where it has one, else the configured default
+/// (HS-05.2).
+fn dispositions(
+    state: &RunState,
+    proposal: &HoldProposal,
+    covered: &[HoldMember],
+) -> Vec<StopDisposition> {
     let said = |attempt: &Attempt| {
         proposal
             .stop_disposition
@@ -297,11 +311,11 @@ fn dispositions(
     let all = state
         .attempts
         .values()
-        .filter(|attempt| stopped(attempt))
+        .filter(|attempt| is_stopped(state, attempt, covered))
         .map(|attempt| StopDisposition {
             operation_id: attempt.operation_id.clone(),
             attempt_id: attempt.attempt_id.clone(),
             action: said(attempt).map_or(state.config.default_stop, |said| said.action),
         });
-    Ok(all.collect())
+    all.collect()
 }

@@ -20,6 +20,14 @@ pub const LOOKUP: &str = "LOOKUP";
 /// Class of a decision that rests on the contract's rule for lost reads.
 pub const LOST_READ_RULE: &str = "LOST_READ_RULE";
 
+/// Stage 1 of reconcile: nobody reconciles into not knowing.
+pub(super) fn shape(body: &Reconcile) -> Result<(), Rejection> {
+    let confirms = body.outcome != SettledOutcome::Unknown;
+    check(Guard::ReconcileConfirms, confirms, || {
+        members(object! { "attemptId": &body.attempt_id })
+    })
+}
+
 /// Stage 6 of reconcile.
 pub(super) fn authority(
     state: &RunState,
@@ -44,11 +52,6 @@ pub(super) fn decide(
     facts: &Facts,
 ) -> Result<Decision, Rejection> {
     let named = || members(object! { "attemptId": &body.attempt_id });
-    check(
-        Guard::ReconcileConfirms,
-        body.outcome != SettledOutcome::Unknown,
-        named,
-    )?;
     let attempt = need(
         Guard::AttemptKnown,
         state.attempts.get(&body.attempt_id),

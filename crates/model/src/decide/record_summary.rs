@@ -7,7 +7,7 @@ use aiws::canonical::{digest_of, from_value, to_value};
 use aiws::decimal::U64;
 use aiws::id::OperationId;
 use aiws::object;
-use aiws::record::{ActorKind, AuthorKind, OperationStatus, Summary};
+use aiws::record::{ActorKind, AuthorKind, Operation, OperationStatus, Summary};
 
 use super::pipeline::members;
 use crate::command::{Body, Command, RecordSummary, SummaryProposal};
@@ -55,8 +55,14 @@ pub(super) fn decide(
     let named = || members(object! { "summaryId": &said.summary_id });
     let new = !state.summaries.contains_key(&said.summary_id);
     check(Guard::SummaryNew, new, named)?;
-    let committed = basis(state, said)?;
-    if let Some(operation) = &said.author.operation_id {
+    let named = || members(object! { "handoffId": &said.handoff.handoff_id });
+    let committed = state.manifests.get(&said.handoff.handoff_id);
+    let committed = need(Guard::SummaryBasis, committed, named)?;
+    let operation = said.author.operation_id.as_ref();
+    let operation = operation.map(|id| settled(state, id)).transpose()?;
+    let exact = committed.digest == said.handoff.digest;
+    check(Guard::SummaryBasis, exact, named)?;
+    if let Some(operation) = operation {
         written(state, committed, operation)?;
     }
     let record = record(said, facts.now_ms, state.head.revision.get() + 1);
@@ -98,26 +104,30 @@ pub(crate) fn record(said: &SummaryProposal, at_ms: u64, revision: u64) -> Summa
     }
 }
 
-/// The exact manifest that the summary stands on (8d).
-fn basis<'a>(state: &'a RunState, said: &SummaryProposal) -> Result<&'a Committed, Rejection> {
-    let named = || members(object! { "handoffId": &said.handoff.handoff_id });
-    let committed = state.manifests.get(&said.handoff.handoff_id);
-    let committed = need(Guard::SummaryBasis, committed, named)?;
-    let exact = committed.digest == said.handoff.digest;
-    check(Guard::SummaryBasis, exact, named)?;
-    Ok(committed)
-}
-
-/// The operation in which a model wrote it: of this run, settled and applied, and one that made the hand-off or worked on
-/// it, for no other one had it before it.
-fn written(state: &RunState, committed: &Committed, id: &OperationId) -> Result<(), Rejection> {
+/// 8a and 8b: the operation in which a model wrote is one of this run, with a known outcome.
+fn settled<'a>(state: &'a RunState, id: &OperationId) -> Result<&'a Operation, Rejection> {
     let named = || members(object! { "operationId": id });
     let operation = need(Guard::OperationKnown, state.operations.get(id), named)?;
-    let found = || members(object! { "operationId": id, "status": operation.status });
     let open = operation.status == OperationStatus::Open;
-    check(Guard::SummarySettled, !open, found)?;
+    check(Guard::SummarySettled, !open, || {
+        members(object! { "operationId": id, "status": operation.status })
+    })?;
+    Ok(operation)
+}
+
+/// The operation in which a model wrote it was applied, and made the hand-off or worked on it, for no other one had it
+/// before it.
+fn written(
+    state: &RunState,
+    committed: &Committed,
+    operation: &Operation,
+) -> Result<(), Rejection> {
+    let id = &operation.operation_id;
+    let open = operation.status == OperationStatus::Open;
     let applied = operation.status == OperationStatus::ConfirmedApplied;
-    check(Guard::SummaryApplied, open || applied, found)?;
+    check(Guard::SummaryApplied, open || applied, || {
+        members(object! { "operationId": id, "status": operation.status })
+    })?;
     let manifest = &committed.manifest;
     let mut made = manifest.producer.operations.iter();
     let activation = operation.activation_id.as_ref();
@@ -125,5 +135,7 @@ fn written(state: &RunState, committed: &Committed, id: &OperationId) -> Result<
     let mut inputs = bound.iter().flat_map(|bound| &bound.inputs);
     let matches = made.any(|made| made.operation_id == *id)
         || inputs.any(|input| input.handoff.handoff_id == manifest.handoff_id);
-    check(Guard::SummaryMatches, matches, named)
+    check(Guard::SummaryMatches, matches, || {
+        members(object! { "operationId": id })
+    })
 }

@@ -30,14 +30,14 @@ pub(super) fn decide(
 ) -> Result<Decision, Rejection> {
     let named =
         || members(object! { "operationId": &body.operation_id, "attemptId": &body.attempt_id });
-    let operation = need(
-        Guard::OperationKnown,
-        state.operations.get(&body.operation_id),
-        named,
-    )?;
     check(
         Guard::RetryAttemptNew,
         !state.attempts.contains_key(&body.attempt_id),
+        named,
+    )?;
+    let operation = need(
+        Guard::OperationKnown,
+        state.operations.get(&body.operation_id),
         named,
     )?;
     let before = operation
@@ -77,9 +77,10 @@ pub(super) fn decide(
         grant_id: &operation.grant_id,
         approval_id: operation.approval_id.as_ref(),
         amount: body.amount,
-        reserves: true,
     };
-    let cleared = admission::check(state, facts, &wanted)?;
+    let cleared = admission::check(state, facts, &wanted, || {
+        admission::budget(facts, body.amount)
+    })?;
     attempts_left(state, operation)?;
     Ok(Decision {
         command: Body::Retry(Retry {

@@ -22,6 +22,16 @@ use crate::run::RunState;
 use crate::transition::Transition;
 use praxis_plant::{self as plant, Plant};
 
+/// Stage 1 of settle: what nobody knows has no cost yet.
+pub(super) fn shape(body: &Settle) -> Result<(), Rejection> {
+    let known = body.outcome != SettledOutcome::Unknown;
+    check(
+        Guard::UnknownUncharged,
+        known || body.actual.is_zero(),
+        || members(object! { "attemptId": &body.attempt_id, "actual": body.actual }),
+    )
+}
+
 /// Stage 6 of settle: who may return a prepared attempt, and who may say that an uncertain one had no effect.
 pub(super) fn authority(state: &RunState, body: &Settle, facts: &Facts) -> Result<(), Rejection> {
     let Some(attempt) = state.attempts.get(&body.attempt_id) else {
@@ -74,17 +84,12 @@ pub(super) fn decide(
 
 /// The answer is lost: the attempt is uncertain, and its reservation stays.
 fn lost(state: &RunState, attempt: &Attempt, body: &Settle) -> Result<Outcome, Rejection> {
-    let named = || {
-        members(
-            object! { "attemptId": &body.attempt_id, "status": attempt.status, "actual": body.actual },
-        )
-    };
+    let named = || members(object! { "attemptId": &body.attempt_id, "status": attempt.status });
     check(
         Guard::UnknownOnce,
         attempt.status == AttemptStatus::Dispatched,
         named,
     )?;
-    check(Guard::UnknownUncharged, body.actual.is_zero(), named)?;
     let moved = Transition::AttemptMoved {
         attempt_id: attempt.attempt_id.clone(),
         from: attempt.status,

@@ -53,17 +53,22 @@ pub(super) struct Said<'a> {
     pub evidence: &'a [EvidenceId],
 }
 
+/// 8a: no assessment of the run had this name.
+pub(super) fn is_new(state: &RunState, id: &AssessmentId) -> Result<(), Rejection> {
+    let mut all = state.verifications.iter().chain(&state.acceptances);
+    let known = all.any(|assessment| assessment.assessment_id == *id);
+    check(Guard::AssessmentNew, !known, || {
+        members(object! { "assessmentId": id })
+    })
+}
+
 /// The record of an assessment, and the outcome that holds it.
 pub(super) fn record(
     state: &RunState,
     facts: &Facts,
     said: &Said<'_>,
 ) -> Result<(Assessment, Outcome), Rejection> {
-    let mut all = state.verifications.iter().chain(&state.acceptances);
-    let known = all.any(|assessment| assessment.assessment_id == *said.assessment_id);
-    check(Guard::AssessmentNew, !known, || {
-        members(object! { "assessmentId": said.assessment_id })
-    })?;
+    is_new(state, said.assessment_id)?;
     let same_kind = match said.verdict {
         AssessmentVerdict::Pass | AssessmentVerdict::Fail => &state.verifications,
         AssessmentVerdict::Accepted | AssessmentVerdict::Rejected => &state.acceptances,

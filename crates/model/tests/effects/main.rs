@@ -21,6 +21,8 @@ mod flows;
 mod holds;
 mod identities;
 mod invalidation;
+#[path = "../parts/mod.rs"]
+mod parts;
 mod recovery;
 mod refusals;
 mod steps;

@@ -32,134 +32,200 @@ fn refused(cases: &[Case]) {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
+/// A list of refusals, with the test that stands for it.
+struct Listed {
+    name: &'static str,
+    /// The doc comment of the test, which begins with `Proves ID, ID: `.
+    doc: &'static str,
+    cases: &'static [Case],
+}
+
+impl Listed {
+    fn proves(&self, id: &str) -> bool {
+        let ids = self.doc.trim().strip_prefix("Proves ");
+        let ids = ids.and_then(|rest| rest.split_once(": "));
+        ids.is_some_and(|(ids, _)| ids.split(',').any(|own| own.trim() == id))
+    }
+}
+
+/// Makes a test of every list, and a list of them all.
+macro_rules! refusals {
+    ($($(#[doc = $doc:literal])* #[test] fn $name:ident() { $cases:path })*) => {
+        $($(#[doc = $doc])*
+        #[test]
+        fn $name() {
+            refused($cases);
+        })*
+
+        const LISTS: &[Listed] = &[$(Listed {
+            name: stringify!($name),
+            doc: concat!($($doc),*),
+            cases: $cases,
+        }),*];
+    };
+}
+
 fn all() -> Vec<Case> {
-    let tables = [
-        cases_mission::MISSION,
-        cases_mission::GRANTS,
-        cases_mission::APPROVALS,
-        cases_admission::ADMISSION,
-        cases_admission::DISPATCH,
-        cases_retry::RETRY,
-        cases_settlement::SETTLE,
-        cases_settlement::RECONCILE,
-        cases_settlement::ASSESSMENTS,
-        cases_settlement::CANCEL,
-        cases_invalidation::INVALIDATE,
-        cases_invalidation::AFTERWARDS,
-        cases_summary::SUMMARY,
-        cases_holds::PLACE,
-        cases_holds::RESOLVE,
-        cases_holds::RECOVER,
-    ];
-    tables.concat()
+    let lists = LISTS.iter().map(|list| list.cases);
+    lists.collect::<Vec<_>>().concat()
 }
 
-/// Proves FV-CMD.3, FV-CON.5, HM-01.1, HM-01.3: a contract with unknown features or extensions opens nothing, and
-/// no run starts without the negotiated protocol or past the deadline.
-#[test]
-fn a_mission_or_run_out_of_order_is_refused() {
-    refused(cases_mission::MISSION);
+refusals! {
+    /// Proves FV-CMD.3, FV-CMD.4, FV-CON.1, FV-CON.5, HM-01.1, HM-01.3, REL-1: a contract with unknown features or
+    /// extensions, of another mission, of no good shape or after another one opens nothing, and
+    /// no run starts without the negotiated protocol or past the deadline.
+    #[test]
+    fn a_mission_or_run_out_of_order_is_refused() { cases_mission::MISSION }
+
+    /// Proves FV-GRT.1, FV-GRT.2, FV-CON.2, FV-CMD.4: a derived grant is refused that has no good shape, and where it is wider than its parent in any
+    /// dimension, and no root grant comes after the contract.
+    #[test]
+    fn a_wider_grant_is_refused() { cases_mission::GRANTS }
+
+    /// Proves FV-APR.3: an approval that is expired when it is given, unknown or revoked before is refused.
+    #[test]
+    fn an_approval_out_of_order_is_refused() { cases_mission::APPROVALS }
+
+    /// Proves FV-APR.1, FV-APR.2, FV-APR.3, FV-ACC.1, FV-CON.3, FV-CON.5, FV-GRT.1, FV-GRT.2, FV-GRT.3, T-80,
+    /// FV-GRAPH.10: admission is refused where grant, approval, payload, budget or
+    /// deadline do not allow exactly this action.
+    #[test]
+    fn an_admission_without_authority_is_refused() { cases_admission::ADMISSION }
+
+    /// Proves HD-03.8, FV-APR.1, FV-APR.2, FV-APR.3, FV-APR.4, FV-REC.2, HF-04.11, FV-GRAPH.14, FV-GRAPH.15,
+    /// FV-GRAPH.16: dispatch checks again what
+    /// admission saw, one change at a time.
+    #[test]
+    fn a_dispatch_is_refused_for_whatever_changed_since_admission() { cases_admission::DISPATCH }
+
+    /// Proves FV-ACC.5, FV-ACC.6, FV-EFF.3: a retry is refused unless the attempt before is confirmed not applied and
+    /// attempts, grant and budget are left.
+    #[test]
+    fn a_retry_out_of_order_is_refused() { cases_retry::RETRY }
+
+    /// Proves FV-EFF.2, FV-REC.3, NUM-2, T-20: a settlement is refused that charges what was not applied, returns what
+    /// can still be dispatched, or declares an uncertain effect undone.
+    #[test]
+    fn an_untruthful_settlement_is_refused() { cases_settlement::SETTLE }
+
+    /// Proves FV-EFF.4, HS-03.7, HS-03.8, T-20: a reconciliation is refused without a human, a conclusive look-up or the rule for
+    /// lost reads, and without evidence that the host confirms.
+    #[test]
+    fn a_reconciliation_without_warrant_is_refused() { cases_settlement::RECONCILE }
+
+    /// Proves FV-ASM.1, FV-APR.5: an acceptance is refused without a current passing verification.
+    #[test]
+    fn an_assessment_out_of_order_is_refused() { cases_settlement::ASSESSMENTS }
+
+    /// Proves FV-RUN.4, HS-06.6: a cancellation is refused twice, unfinished while effects are open, and final.
+    #[test]
+    fn a_cancellation_out_of_order_is_refused() { cases_settlement::CANCEL }
+
+    /// Proves HS-01.6, HS-01.9, HS-01.12, HS-01.13, HS-03.5, HC-PH.1, REL-8, ERR-SCOPE_UNSUPPORTED: a hold is refused
+    /// that allows no decision, stops what is not in flight, that nobody can
+    /// fence, or that nobody with authority places.
+    #[test]
+    fn a_hold_out_of_order_is_refused() { cases_holds::PLACE }
+
+    /// Proves HC-RH.1, HS-01.1, HS-02.5, HS-02.7, HS-03.5, HS-03.7, HS-03.8, HS-03.9, HS-06.3, HS-06.6, HD-05.8, REL-9,
+    /// ERR-HOLD_NOT_CLEAR,
+    /// ERR-HOLD_STATE: a hold stays where it is closed, disallowed, not clear, or another's to decide.
+    #[test]
+    fn a_resolution_out_of_order_is_refused() { cases_holds::RESOLVE }
+
+    /// Proves HC-IV.1, HD-01.T6, HF-02.6, ERR-DELIVERY_STATE: an invalidation is refused that nobody with authority makes,
+    /// that gives no reason or names no evidence, of what is no hand-off of the run or was invalidated before.
+    #[test]
+    fn an_invalidation_out_of_order_is_refused() { cases_invalidation::INVALIDATE }
+
+    /// Proves HD-05.5, HD-01.T7, HD-03.8: what was invalidated is not claimed, received, given back, admitted, dispatched or
+    /// tried again, even if no hold kept the run.
+    #[test]
+    fn work_on_an_invalidated_handoff_is_refused() { cases_invalidation::AFTERWARDS }
+
+    /// Proves HC-RS.1, REL-10, SUM-1, SUM-2, SUM-3: a summary is refused of another manifest, by another author than the
+    /// authenticated one, in a human's name by nobody human, and in a model's without an operation that was settled for it.
+    #[test]
+    fn a_summary_out_of_order_is_refused() { cases_summary::SUMMARY }
+
+    /// Proves HC-RO.1, HS-03.11: ownership is not recovered without trusted authority and the current epoch, and a human's
+    /// decision is named by a human alone.
+    #[test]
+    fn a_recovery_out_of_order_is_refused() { cases_holds::RECOVER }
 }
 
-/// Proves FV-GRT.1, FV-GRT.2, FV-CON.2: a derived grant is refused where it is wider than its parent in any
-/// dimension, and no root grant comes after the contract.
+/// Rows whose requirement says more than the row, or something else beside it: no list here claims it. That a list fails
+/// without the row is asked of them all the same.
+const UNCLAIMED: &[Guard] = &[
+    Guard::RootGrantsUnique,
+    Guard::RunNew,
+    Guard::GrantNew,
+    Guard::ApprovalNew,
+    Guard::AttemptKnown,
+    Guard::OperationKnown,
+    Guard::DispatchPrepared,
+    Guard::NotAppliedUncharged,
+    Guard::SettleEvidence,
+    Guard::RetryActive,
+    Guard::AssessmentNew,
+    Guard::CancelOnce,
+    Guard::FinishCanceling,
+    Guard::SummaryNew,
+    Guard::BranchPinned,
+    Guard::HoldShape,
+];
+
+/// Each row's requirement is claimed by a list that is not refused in the same way without the row.
 #[test]
-fn a_wider_grant_is_refused() {
-    refused(cases_mission::GRANTS);
+fn ablation_fails_a_list_that_claims_the_row() {
+    let _alone = ALL_GUARDS_ON
+        .write()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut part = String::from(
+        "| row | requirement | fails without the row | claims the requirement too, and does not fail |\n|---|---|---|---|\n",
+    );
+    let mut problems = Vec::new();
+    for guard in here() {
+        ablation::disable(*guard);
+        let unclaimed = UNCLAIMED.contains(guard);
+        let about = |list: &Listed| list.cases.iter().any(|case| case.0 == *guard);
+        let asked = |list: &&Listed| match unclaimed {
+            true => about(list),
+            false => list.proves(guard.id()),
+        };
+        let claiming = LISTS.iter().filter(asked);
+        let (passing, failing): (Vec<&Listed>, Vec<&Listed>) =
+            claiming.partition(|list| list.cases.iter().all(|case| case.is_refused().is_ok()));
+        ablation::restore();
+        let names = |lists: &[&Listed]| {
+            let all: Vec<&str> = lists.iter().map(|list| list.name).collect();
+            all.join(", ")
+        };
+        let (id, mut fails, mut rest) = (guard.id(), names(&failing), names(&passing));
+        if failing.iter().any(|list| list.proves(id)) == unclaimed {
+            problems.push(format!(
+                "{guard:?} {id} is listed as unclaimed in vain, or is not"
+            ));
+        }
+        if unclaimed {
+            fails.push_str(" (does not claim the requirement)");
+            rest.clear();
+        }
+        part.push_str(&format!("| {guard:?} | {id} | {fails} | {rest} |\n"));
+        if failing.is_empty() {
+            problems.push(format!("{guard:?} {id}: {rest}"));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    assert_eq!(crate::parts::check("refusals", &part), Ok(()));
 }
 
-/// Proves FV-APR.3: an approval that is expired when it is given, unknown or revoked before is refused.
-#[test]
-fn an_approval_out_of_order_is_refused() {
-    refused(cases_mission::APPROVALS);
-}
-
-/// Proves FV-APR.1, FV-ACC.1, T-80, FV-GRAPH.10: admission is refused where grant, approval, payload, budget or
-/// deadline do not allow exactly this action.
-#[test]
-fn an_admission_without_authority_is_refused() {
-    refused(cases_admission::ADMISSION);
-}
-
-/// Proves HD-03.8, FV-APR.2, FV-APR.4, FV-REC.2, HF-04.11, FV-GRAPH.14, FV-GRAPH.16: dispatch checks again what
-/// admission saw, one change at a time.
-#[test]
-fn a_dispatch_is_refused_for_whatever_changed_since_admission() {
-    refused(cases_admission::DISPATCH);
-}
-
-/// Proves FV-ACC.5, FV-ACC.6, FV-EFF.3: a retry is refused unless the attempt before is confirmed not applied and
-/// attempts, grant and budget are left.
-#[test]
-fn a_retry_out_of_order_is_refused() {
-    refused(cases_retry::RETRY);
-}
-
-/// Proves FV-EFF.2, FV-REC.3, NUM-2, T-20: a settlement is refused that charges what was not applied, returns what
-/// can still be dispatched, or declares an uncertain effect undone.
-#[test]
-fn an_untruthful_settlement_is_refused() {
-    refused(cases_settlement::SETTLE);
-}
-
-/// Proves FV-EFF.4, HS-03.7, T-20: a reconciliation is refused without a human, a conclusive look-up or the rule for
-/// lost reads, and without evidence that the host confirms.
-#[test]
-fn a_reconciliation_without_warrant_is_refused() {
-    refused(cases_settlement::RECONCILE);
-}
-
-/// Proves FV-ASM.1, FV-APR.5: an acceptance is refused without a current passing verification.
-#[test]
-fn an_assessment_out_of_order_is_refused() {
-    refused(cases_settlement::ASSESSMENTS);
-}
-
-/// Proves FV-RUN.4, HS-06.6: a cancellation is refused twice, unfinished while effects are open, and final.
-#[test]
-fn a_cancellation_out_of_order_is_refused() {
-    refused(cases_settlement::CANCEL);
-}
-
-/// Proves HS-01.6, HS-01.9, HS-01.12, HS-01.13, HC-PH.1, ERR-SCOPE_UNSUPPORTED: a hold is refused that nobody can
-/// fence, or that nobody with authority places.
-#[test]
-fn a_hold_out_of_order_is_refused() {
-    refused(cases_holds::PLACE);
-}
-
-/// Proves HC-RH.1, HS-02.5, HS-03.5, HS-03.7, HS-03.8, HS-03.9, HS-06.3, HD-05.8, REL-9, ERR-HOLD_NOT_CLEAR,
-/// ERR-HOLD_STATE: a hold stays where it is closed, disallowed, not clear, or another's to decide.
-#[test]
-fn a_resolution_out_of_order_is_refused() {
-    refused(cases_holds::RESOLVE);
-}
-
-/// Proves HC-IV.1, HD-01.T6, HF-02.6, ERR-DELIVERY_STATE: an invalidation is refused that nobody with authority makes,
-/// that gives no reason or names no evidence, of what is no hand-off of the run or was invalidated before.
-#[test]
-fn an_invalidation_out_of_order_is_refused() {
-    refused(cases_invalidation::INVALIDATE);
-}
-
-/// Proves HD-05.5, HD-01.T7, HD-03.8: what was invalidated is not claimed, received, given back, admitted, dispatched or
-/// tried again, even if no hold kept the run.
-#[test]
-fn work_on_an_invalidated_handoff_is_refused() {
-    refused(cases_invalidation::AFTERWARDS);
-}
-
-/// Proves HC-RS.1, REL-10, SUM-1, SUM-2, SUM-3: a summary is refused of another manifest, by another author than the
-/// authenticated one, in a human's name by nobody human, and in a model's without an operation that was settled for it.
-#[test]
-fn a_summary_out_of_order_is_refused() {
-    refused(cases_summary::SUMMARY);
-}
-
-/// Proves HC-RO.1: ownership is not recovered without trusted authority and the current epoch.
-#[test]
-fn a_recovery_out_of_order_is_refused() {
-    refused(cases_holds::RECOVER);
+/// The rows of these commands.
+fn here() -> &'static [Guard] {
+    let at = |row: Guard| Guard::ALL.iter().position(|guard| *guard == row);
+    let from = at(Guard::MissionNew).expect("the first of these rows");
+    let to = at(Guard::RecoverHuman).expect("the last of these rows");
+    &Guard::ALL[from..=to]
 }
 
 /// Proves ERR-PREC.3: no case is refused by accident; switched off one at a time, each guard turns out to be what
@@ -184,15 +250,7 @@ fn without_its_guard_no_case_is_refused_the_same_way() {
 #[test]
 fn every_guard_of_these_commands_has_a_case() {
     let covered: BTreeSet<Guard> = all().iter().map(|case| case.0).collect();
-    let from = Guard::ALL
-        .iter()
-        .position(|guard| *guard == Guard::MissionNew)
-        .expect("the first of these rows");
-    let to = Guard::ALL
-        .iter()
-        .position(|guard| *guard == Guard::RecoverHuman)
-        .expect("the last of these rows");
-    let missing: Vec<_> = Guard::ALL[from..=to]
+    let missing: Vec<_> = here()
         .iter()
         .filter(|guard| !covered.contains(guard))
         .collect();
