@@ -109,6 +109,12 @@ pub const TABLE: &[Planted] = table! {
     UnknownReleases UnknownReserves;
     UnknownRetried NoRetryByItself;
     LookupTrustsAbsence WorldAgrees;
+    BranchHoldNarrow HeldStartsNothing;
+    JoinTakesLosers InputsWhole;
+    LoopPastBound LoopBound;
+    InvalidationForgets InvalidStops;
+    CompletionUnchecked CompleteIsWhole;
+    SummaryMovesDue WordsChangeNothing;
 };
 
 /// Rows of the model's table of guards that a simulation tries, each with a name and its invariant.
@@ -132,6 +138,16 @@ pub const GUARDS: &[(Guard, &str, Invariant)] = &[
         Guard::UncertainEvidence,
         "guard-uncertain-evidence",
         Invariant::ResolvedByEvidence,
+    ),
+    (
+        Guard::JoinSettled,
+        "guard-join-settled",
+        Invariant::NothingAbandoned,
+    ),
+    (
+        Guard::ResolveInputs,
+        "guard-resolve-inputs",
+        Invariant::InvalidStops,
     ),
     (
         Guard::RetryResolved,

@@ -3,7 +3,7 @@
 //! Invariant: a name is never given to another state. Set all over the oracle, read by reports.
 
 /// All of them, sorted.
-pub const MARKS: [&str; 27] = [
+pub const MARKS: [&str; 33] = [
     "answer-lost",
     "budget-refused",
     "claimed-again",
@@ -17,8 +17,13 @@ pub const MARKS: [&str; 27] = [
     "hold-over-restart",
     "in-doubt-was-not-stored",
     "in-doubt-was-stored",
+    "invalidated",
+    "iterated",
+    "joined-by-policy",
+    "joined-without-policy",
     "late-refused",
     "late-settlement",
+    "left-out",
     "look-up-found",
     "look-up-found-nothing",
     "loss-detected",
@@ -30,5 +35,6 @@ pub const MARKS: [&str; 27] = [
     "replayed",
     "replayed-conflict",
     "retried",
+    "summarized",
     "unknown-reconciled",
 ];

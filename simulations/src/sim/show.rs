@@ -11,6 +11,7 @@ use praxis_model::stream::Subject;
 
 use super::Sim;
 use super::process::Process;
+use crate::cast;
 use crate::invariant::{Broken, Invariant};
 use crate::oracle::Shown;
 
@@ -20,19 +21,15 @@ impl Sim {
     /// The oracle sees the projections.
     pub(super) fn see(&mut self, process: &Process) -> Result<(), Broken> {
         let view = process.ledger.view();
-        let subjects = self.subjects(process);
-        let shown = shown(&view, &subjects).map_err(|error| self.internal(&error))?;
+        let shown = self.subjects().and_then(|subjects| shown(&view, &subjects));
+        let shown = shown.map_err(|error| self.internal(&error))?;
         self.oracle.shown(&shown)
     }
 
-    fn subjects(&self, process: &Process) -> Vec<Subject> {
-        let mut all: Vec<Subject> = Vec::new();
-        for sealed in &process.log {
-            if !all.contains(&sealed.event.subject) {
-                all.push(sealed.event.subject.clone());
-            }
-        }
-        all
+    /// The mission and all runs that there may be.
+    fn subjects(&self) -> Result<Vec<Subject>, Error> {
+        let runs = (0..self.cast.runs()).map(cast::run);
+        std::iter::once(cast::mission()).chain(runs).collect()
     }
 
     /// The log verifies, and every live owner's memory is what its stream folds to.
@@ -80,7 +77,7 @@ fn shown(view: &View, subjects: &[Subject]) -> Result<Shown, Error> {
             "revision": row.head.revision.to_string(),
             "sequence": row.sequence.to_string(),
         };
-        heads.insert(stream.as_str().to_owned(), text(&value)?);
+        heads.insert(stream.as_str().to_owned(), value.to_string());
     }
     tables.insert("heads", heads);
     let owners = view.owners();
@@ -93,7 +90,12 @@ fn shown(view: &View, subjects: &[Subject]) -> Result<Shown, Error> {
     let mut registers = Table::new();
     for (key, row) in view.registers() {
         let value = object! { "revision": row.revision.to_string(), "value": row.value.clone() };
-        registers.insert(text(key)?, text(&value)?);
+        let key = object! {
+            "key": &key.key,
+            "kind": text(&key.kind)?.trim_matches('"'),
+            "missionId": &key.mission_id,
+        };
+        registers.insert(key.to_string(), value.to_string());
     }
     tables.insert("registers", registers);
     let mut gates = Table::new();
