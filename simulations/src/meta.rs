@@ -110,7 +110,6 @@ pub const TABLE: &[Planted] = table! {
     UnknownRetried NoRetryByItself;
     LookupTrustsAbsence WorldAgrees;
     BranchHoldNarrow HeldStartsNothing;
-    JoinTakesLosers InputsWhole;
     LoopPastBound LoopBound;
     InvalidationForgets InvalidStops;
     CompletionUnchecked CompleteIsWhole;
@@ -138,6 +137,11 @@ pub const GUARDS: &[(Guard, &str, Invariant)] = &[
         Guard::UncertainEvidence,
         "guard-uncertain-evidence",
         Invariant::ResolvedByEvidence,
+    ),
+    (
+        Guard::InputsComplete,
+        "guard-inputs-complete",
+        Invariant::InputsWhole,
     ),
     (
         Guard::JoinSettled,

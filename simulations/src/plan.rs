@@ -135,7 +135,7 @@ pub enum Attempted {
     SettleTwice,
     /// Names another run.
     OtherRun,
-    /// Goes on with a join that takes one before it may leave the others out.
+    /// Goes on with a node as soon as it has one receipt, whatever becomes of the others.
     JoinEarly,
     /// Completes a run that is not done.
     CompleteEarly,

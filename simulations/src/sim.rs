@@ -154,6 +154,7 @@ struct Sim {
     named: bool,
     /// Commands that somebody decided or sent.
     commands: u64,
+    texts: show::Texts,
     /// Artifacts with a bit changed at rest: name and what was drawn from.
     rotten: Vec<(Digest, u32)>,
     /// Whether an operation of the disk has failed since the store was opened.
@@ -244,6 +245,7 @@ impl Sim {
             cast: Arc::new(Cast::of(plan)),
             named: plan.named,
             commands: 0,
+            texts: Default::default(),
             rotten: Vec::new(),
             struck_since: false,
             last_refusal: None,

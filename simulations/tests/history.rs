@@ -52,12 +52,13 @@ fn carried(seed: u64) -> Outcome {
 fn base() -> u64 {
     let text = std::env::var("PRAXIS_SEED").unwrap_or_else(|_| "1".to_owned());
     let digits: String = text.chars().take(15).collect();
-    text.parse()
-        .or_else(|_| u64::from_str_radix(&digits, 16))
-        .unwrap_or_else(|_| {
-            let hash = aiws::digest::sha256(text.as_bytes()).0;
-            u64::from_be_bytes(hash[..8].try_into().unwrap()) >> 4
-        })
+    let number = text.parse().or_else(|_| u64::from_str_radix(&digits, 16));
+    number.unwrap_or_else(|_| {
+        let hash = aiws::digest::sha256(text.as_bytes()).0;
+        hash.iter()
+            .take(7)
+            .fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+    })
 }
 
 /// Proves STO-4: after each of thousands of commands over drawn graphs, with duplicates, deposed owners, jumps of the clock

@@ -74,7 +74,6 @@ plants! {
     GatesNotFlushed "gates-not-flushed" "The index is written without the gates, and its cursor moves.";
     // Graphs.
     BranchHoldNarrow "branch-hold-narrow" "A hold over a branch covers its first node alone.";
-    JoinTakesLosers "join-takes-losers" "A join of any takes every receipt that it has.";
     LoopPastBound "loop-past-bound" "A loop's bound is off by one: greater instead of greater or equal.";
     InvalidationForgets "invalidation-forgets" "An invalidation leaves what had consumed the hand-off as it was.";
     CompletionUnchecked "completion-unchecked" "A run is completed without a look at its nodes.";

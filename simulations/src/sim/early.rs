@@ -109,7 +109,7 @@ impl Sim {
     }
 }
 
-/// A join that takes one goes on as soon as it has a receipt, whatever becomes of the others.
+/// A node goes on as soon as it has a receipt, whatever becomes of the others.
 pub(super) fn join_early(state: &RunState, pick: u8) -> Result<Option<Ask>, Error> {
     let nodes = state.graph.iter().flat_map(|graph| &graph.nodes);
     let received = |node: &&Node| {
@@ -121,9 +121,9 @@ pub(super) fn join_early(state: &RunState, pick: u8) -> Result<Option<Ask>, Erro
                     && delivery.record.state == DeliveryState::Acknowledged
             })
     };
-    let joins = nodes.filter(|node| praxis_model::graph::takes_any(node));
-    let joins: Vec<_> = joins.filter(received).map(|node| node.id.clone()).collect();
-    Ok(at(&joins, pick).map(|node_id| {
+    let early = nodes.filter(|node| node.depends_on.len() > 1 && !node.kind.runs_work());
+    let early: Vec<_> = early.filter(received).map(|node| node.id.clone()).collect();
+    Ok(at(&early, pick).map(|node_id| {
         let admission_ref = None;
         Ask::intent(
             ENGINE,

@@ -15,8 +15,6 @@ use aiws::record::{
     OutcomeStatus,
 };
 
-use praxis_plant::{self as plant, Plant};
-
 use super::boundary::{self, Skip};
 use super::{claims, commit_boundary};
 use crate::admission::details;
@@ -227,8 +225,7 @@ pub(super) fn chosen(
         ])
     };
     check(Guard::InputsComplete, !sent.inputs.is_empty(), of_join)?;
-    let one = sent.inputs.len() == 1 || plant::is(Plant::JoinTakesLosers);
-    check(Guard::AnyTakesOne, one, of_join)?;
+    check(Guard::AnyTakesOne, sent.inputs.len() == 1, of_join)?;
     let taken = sent.inputs.first().map(|input| &input.delivery_id);
     let choice = choice(state, graph, join, own, taken);
     check(Guard::JoinSettled, choice.unsettled.is_none(), || {

@@ -12,8 +12,6 @@ use aiws::record::{
     InputRef, Join, JoinMode, Node, Operation,
 };
 
-use praxis_plant::{self as plant, Plant};
-
 use crate::admission::details;
 use crate::command::{AdmitConsumer, AdmitIntent, Body, Dispatch, Intent, Retry};
 use crate::decide::join;
@@ -104,10 +102,7 @@ fn admit(
         .and_then(|reference| facts.admissions.get(reference));
     let any = graph::takes_any(node);
     let inputs: Vec<InputRef> = match any {
-        true if !plant::is(Plant::JoinTakesLosers) => {
-            join::first(state, own).map(as_input).into_iter().collect()
-        }
-        true => inputs(state, node, own),
+        true => join::first(state, own).map(as_input).into_iter().collect(),
         false => inputs(state, node, own),
     };
     let selected = inputs
