@@ -1,6 +1,6 @@
 //! The cast of a simulation: one mission with its contract, and the graphs of its runs.
 //!
-//! Invariant: constants; what differs between runs follows from the run's number. Called by owners, people and the healed
+//! Invariant: constants; what differs between runs follows from the plan and the run's number. Called by owners, people and the healed
 //! end.
 
 use aiws::decimal::{Dec, DecPlus, Ms};
@@ -12,9 +12,16 @@ use aiws::object;
 use aiws::record::*;
 use praxis_model::stream::Subject;
 
+mod graphs;
+
+pub use graphs::Cast;
+
+/// The task of a fixed graph that stands behind its approval.
+const GATED_FIRST: &str = "first";
+
 /// Units that the mission of a seed may spend: too few for everything at its dearest in every second seed, and for half
 /// of it in the others, so that bounds are met.
-pub const fn budget(seed: u64) -> u64 {
+const fn budget(seed: u64) -> u64 {
     match seed % 2 {
         0 => 90,
         _ => 45,
@@ -100,8 +107,8 @@ pub fn grant(name: &str, parent: Option<&str>, amount: u64) -> Result<Grant, Err
     })
 }
 
-/// The hand-off configuration.
-pub fn config() -> Result<HandoffConfig, Error> {
+/// The hand-off configuration without what belongs to drawn graphs.
+fn config() -> Result<HandoffConfig, Error> {
     Ok(HandoffConfig {
         optional_inputs: Vec::new(),
         mappings: Vec::new(),
@@ -115,46 +122,8 @@ pub fn config() -> Result<HandoffConfig, Error> {
     })
 }
 
-fn node(name: &str, kind: NodeKind, after: &[&str]) -> Result<Node, Error> {
-    let depends_on = after.iter().map(|name| id(name)).collect::<Result<_, _>>();
-    Ok(Node {
-        id: id(name)?,
-        kind,
-        depends_on: depends_on?,
-        input_schema: None,
-        output_schema: None,
-        deadline_ms: None,
-    })
-}
-
-/// The graph of a run: two tasks that meet, behind an approval in every second run; verification, acceptance, end.
-pub fn graph(number: u8) -> Result<Graph, Error> {
-    let task = || {
-        NodeKind::Task(TaskConfig {
-            execution_kind: ExecutionKind::Agent,
-        })
-    };
-    let gated = number % 2 == 1;
-    let mut nodes = Vec::new();
-    if gated {
-        nodes.push(node("gate", NodeKind::Approval, &[])?);
-    }
-    nodes.push(node("first", task(), if gated { &["gate"] } else { &[] })?);
-    nodes.push(node("second", task(), &[])?);
-    nodes.push(node("third", task(), &["first"])?);
-    nodes.push(node("check", NodeKind::Verification, &["third", "second"])?);
-    nodes.push(node("take", NodeKind::Acceptance, &["check"])?);
-    nodes.push(node("end", NodeKind::End, &["take"])?);
-    Ok(Graph {
-        graph_id: id("graph")?,
-        revision: Dec::from_u64(1),
-        plan_revision: Dec::from_u64(1),
-        nodes,
-    })
-}
-
-/// How a task's effect behaves when its answer is lost.
-pub fn effect(node: &str) -> EffectClass {
+/// How the effect of a task of a fixed graph behaves when its answer is lost.
+fn effect(node: &str) -> EffectClass {
     match node {
         "second" => EffectClass::Read,
         "third" => EffectClass::Idempotent,
@@ -163,12 +132,12 @@ pub fn effect(node: &str) -> EffectClass {
 }
 
 /// What a task does.
-pub fn action(node: &str) -> Value {
+fn action(node: &str) -> Value {
     object! { "action": "do", "scope": "repo", "payload": object! { "node": node } }
 }
 
 /// The fingerprint of what a task does.
-pub fn fingerprint(node: &str) -> Digest {
+fn fingerprint(node: &str) -> Digest {
     sha256(&aiws::canonical::to_bytes(&action(node)))
 }
 

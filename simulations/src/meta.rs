@@ -109,6 +109,11 @@ pub const TABLE: &[Planted] = table! {
     UnknownReleases UnknownReserves;
     UnknownRetried NoRetryByItself;
     LookupTrustsAbsence WorldAgrees;
+    BranchHoldNarrow HeldStartsNothing;
+    LoopPastBound LoopBound;
+    InvalidationForgets InvalidStops;
+    CompletionUnchecked CompleteIsWhole;
+    SummaryMovesDue WordsChangeNothing;
 };
 
 /// Rows of the model's table of guards that a simulation tries, each with a name and its invariant.
@@ -132,6 +137,21 @@ pub const GUARDS: &[(Guard, &str, Invariant)] = &[
         Guard::UncertainEvidence,
         "guard-uncertain-evidence",
         Invariant::ResolvedByEvidence,
+    ),
+    (
+        Guard::InputsComplete,
+        "guard-inputs-complete",
+        Invariant::InputsWhole,
+    ),
+    (
+        Guard::JoinSettled,
+        "guard-join-settled",
+        Invariant::NothingAbandoned,
+    ),
+    (
+        Guard::ResolveInputs,
+        "guard-resolve-inputs",
+        Invariant::InvalidStops,
     ),
     (
         Guard::RetryResolved,

@@ -14,6 +14,7 @@ mod claims;
 mod effects;
 mod epochs;
 mod event;
+mod flow;
 mod holds;
 mod log;
 mod marks;

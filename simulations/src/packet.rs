@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;
 use crate::invariant::Broken;
-use crate::plan::{LIES, Plan, STRIKES, Step};
+use crate::plan::graphs::{GRAPHS, KNOTS, MOST_RUNS, Shape};
+use crate::plan::{LIES, Plan, RUNS, STRIKES, Step};
 use crate::sim::{Options, Outcome, run};
 
 /// The version of the packet's form.
@@ -36,6 +37,15 @@ pub struct Packet {
     /// Outcomes of each loss of power that are opened beside the one that is gone on with: they belong to the trace.
     #[serde(default = "usual")]
     pub beside: u8,
+    /// The graphs of its runs; none for the fixed ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub graphs: Vec<Shape>,
+    /// How many runs there may be.
+    #[serde(default = "few", skip_serializing_if = "is_few")]
+    pub runs: u8,
+    /// Whether every command has a request of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub named: bool,
     /// The steps.
     pub steps: Vec<Step>,
     /// Number of the invariant that was broken; 0 for none.
@@ -49,6 +59,18 @@ pub struct Packet {
 /// What packets have that do not say it.
 fn usual() -> u8 {
     Options::default().beside
+}
+
+fn few() -> u8 {
+    RUNS
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_few(runs: &u8) -> bool {
+    *runs == RUNS
 }
 
 /// Most steps that a packet may have; the time that they take grows faster than their number.
@@ -83,6 +105,9 @@ impl Packet {
             found_by: env!("CARGO_PKG_VERSION").to_owned(),
             seed: U64(plan.seed),
             beside: options.beside,
+            graphs: plan.graphs.clone(),
+            runs: plan.runs,
+            named: plan.named,
             steps: plan.steps.clone(),
             invariant: broken.map_or(0, |broken| broken.invariant.number()),
             what: broken.map_or_else(String::new, |broken| broken.what.clone()),
@@ -112,6 +137,13 @@ impl Packet {
         if self.steps.len() > STEPS {
             let what = format!("expected at most {STEPS} steps, found {}", self.steps.len());
             return Err(Error::schema("/steps", what));
+        }
+        let wide = self.graphs.iter().any(|graph| graph.knots.len() > KNOTS);
+        if wide || self.graphs.len() > GRAPHS || !(1..=MOST_RUNS).contains(&self.runs) {
+            let what = format!(
+                "expected at most {GRAPHS} graphs of at most {KNOTS} places, and 1 to {MOST_RUNS} runs"
+            );
+            return Err(Error::schema("/graphs", what));
         }
         for (at, step) in self.steps.iter().enumerate() {
             let (fault, among, last): (_, &[Fault], _) = match step {
@@ -147,6 +179,9 @@ impl Packet {
         Plan {
             seed: self.seed.get(),
             faults: BTreeSet::from_iter(Fault::ALL.iter().copied()),
+            graphs: self.graphs.clone(),
+            runs: self.runs,
+            named: self.named,
             steps: self.steps.clone(),
         }
     }

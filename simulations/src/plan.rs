@@ -12,11 +12,17 @@ use crate::rng::Rng;
 use crate::world::Fate;
 
 mod draw;
+pub mod graphs;
+mod history;
 mod story;
 
+#[cfg(test)]
+pub(crate) use draw::graphs_of;
 pub use draw::{LIES, LOSSES, STRIKES, draw};
+use graphs::Shape;
+pub use history::{HISTORY, history};
 
-/// Runs of the mission.
+/// Runs of the mission, unless a plan has more.
 pub const RUNS: u8 = 3;
 
 /// A loss of power in data: what survives of what was not synced.
@@ -94,6 +100,14 @@ pub enum Person {
     Reconcile,
     /// Gives back an attempt that was prepared and will not be made.
     Return,
+    /// Holds a branch of the run.
+    HoldBranch,
+    /// Ends a hold by giving the run up.
+    GiveUp,
+    /// Says that a hand-off no longer counts.
+    Invalidate,
+    /// Says something about a hand-off.
+    Summarize,
 }
 
 /// What somebody tries who may not.
@@ -124,11 +138,17 @@ pub enum Attempted {
     SettleTwice,
     /// Names another run.
     OtherRun,
+    /// Goes on with a node as soon as it has one receipt, whatever becomes of the others.
+    JoinEarly,
+    /// Completes a run that is not done.
+    CompleteEarly,
+    /// Says that a loop is not done, whatever its bound.
+    LoopOn,
 }
 
 impl Attempted {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::ClaimTwice,
         Self::WrongToken,
         Self::ExpiredClaim,
@@ -141,6 +161,9 @@ impl Attempted {
         Self::BlindToHolds,
         Self::SettleTwice,
         Self::OtherRun,
+        Self::JoinEarly,
+        Self::CompleteEarly,
+        Self::LoopOn,
     ];
 }
 
@@ -306,6 +329,8 @@ pub enum Step {
     },
     /// The store is verified.
     Verify,
+    /// Everything is looked at: the log is folded anew and verified, and every accepted command is sent once more.
+    Audit,
     /// Damage at rest; the last step of a plan that has it.
     Damage {
         /// Which storage fault of the catalogue, by its name.
@@ -322,6 +347,12 @@ pub struct Plan {
     pub seed: u64,
     /// The kinds of fault that may occur.
     pub faults: BTreeSet<Fault>,
+    /// The graphs of its runs, which take turns; none for the fixed ones.
+    pub graphs: Vec<Shape>,
+    /// How many runs there may be.
+    pub runs: u8,
+    /// Whether every command has a request of its own, also what owners do by themselves.
+    pub named: bool,
     /// The steps.
     pub steps: Vec<Step>,
 }

@@ -15,7 +15,7 @@ use praxis_journal::{Append, Options as StoreOptions};
 use praxis_journal_format::Sealed;
 use praxis_model::command::{Body, OpenMission};
 
-use crate::cast;
+use crate::cast::{self, Cast};
 use crate::clock::SimClock;
 use crate::disk::CrashDisk;
 use crate::fault::Fault;
@@ -27,8 +27,10 @@ use crate::world::World;
 
 mod acts;
 mod asks;
+mod audit;
 mod commit;
 mod damage;
+mod early;
 mod heal;
 mod hops;
 mod keep;
@@ -86,6 +88,8 @@ pub struct Outcome {
     pub refusals: BTreeMap<String, u64>,
     /// Events in the log in the end.
     pub events: u64,
+    /// Commands that were decided or sent.
+    pub commands: u64,
 }
 
 /// Whether the process goes on.
@@ -146,8 +150,13 @@ struct Sim {
     /// What the consumers of the outbox have stored.
     consumed: BTreeMap<u8, u64>,
     healing: bool,
-    /// What the mission may spend.
-    budget: u64,
+    /// Graphs, runs, and what the mission may spend.
+    cast: Arc<Cast>,
+    /// Whether every command has a request of its own.
+    named: bool,
+    /// Commands that somebody decided or sent.
+    commands: u64,
+    texts: show::Texts,
     /// Artifacts with a bit changed at rest: name and what was drawn from.
     rotten: Vec<(Digest, u32)>,
     /// Whether an operation of the disk has failed since the store was opened.
@@ -192,6 +201,7 @@ pub fn run(plan: &Plan, options: Options) -> Outcome {
         marks: sim.oracle.seen().clone(),
         refusals: sim.refusals,
         events,
+        commands: sim.commands,
     }
 }
 
@@ -201,10 +211,11 @@ impl Sim {
         let store = StoreOptions {
             clock: clock.clone(),
             // Every third seed begins a new segment with each commit.
-            segment_bytes: if plan.seed.is_multiple_of(3) {
-                1
-            } else {
-                128 << 20
+            segment_bytes: match (plan.named, plan.seed.is_multiple_of(3)) {
+                // A long history begins one now and then.
+                (true, _) => 1 << 20,
+                (false, true) => 1,
+                (false, false) => 128 << 20,
             },
             ..StoreOptions::default()
         };
@@ -233,7 +244,10 @@ impl Sim {
             armed: None,
             consumed: BTreeMap::new(),
             healing: false,
-            budget: cast::budget(plan.seed),
+            cast: Arc::new(Cast::of(plan)),
+            named: plan.named,
+            commands: 0,
+            texts: Default::default(),
             rotten: Vec::new(),
             struck_since: false,
             last_refusal: None,
@@ -314,8 +328,8 @@ impl Sim {
     /// The first things that a new process does.
     fn begin(&mut self, process: &mut Process) -> Result<Flow, Broken> {
         if process.mission.is_none() {
-            let body = cast::contract(self.budget).and_then(|contract| {
-                let config = cast::config()?;
+            let body = cast::contract(self.cast.budget()).and_then(|contract| {
+                let config = self.cast.config()?;
                 Ok(Body::OpenMission(OpenMission { contract, config }))
             });
             let Some(prepared) = self.of_mission(process, body, Then::Nothing)? else {
@@ -331,7 +345,7 @@ impl Sim {
 
     /// Whether every live run has an owner in charge.
     fn in_charge(&self, process: &Process) -> Result<bool, Broken> {
-        for run in 0..crate::plan::RUNS {
+        for run in 0..self.cast.runs() {
             let live = self
                 .folded(process, run)?
                 .is_some_and(|state| !power::at_rest(&state));

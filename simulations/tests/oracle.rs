@@ -8,6 +8,8 @@
 use praxis_simulations::invariant::Broken;
 use praxis_simulations::oracle::{MARKS, Oracle};
 
+#[path = "oracle/flow.rs"]
+mod flow;
 #[path = "oracle/history.rs"]
 mod history;
 #[path = "oracle/log.rs"]
@@ -71,7 +73,17 @@ fn the_marks_are_sorted_and_each_is_set_somewhere() {
     assert!(MARKS.is_sorted());
     let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut text = std::fs::read_to_string(source.join("oracle.rs")).unwrap();
-    for file in ["log", "claims", "effects", "effects/outcome", "outbox"] {
+    for file in [
+        "log",
+        "claims",
+        "effects",
+        "effects/outcome",
+        "outbox",
+        "flow",
+        "flow/inputs",
+        "flow/invalid",
+        "flow/left",
+    ] {
         let path = source.join(format!("oracle/{file}.rs"));
         text.push_str(&std::fs::read_to_string(path).unwrap());
     }

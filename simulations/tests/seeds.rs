@@ -22,8 +22,13 @@ const SEEDS: u64 = 40;
 fn base() -> u64 {
     let text = std::env::var("PRAXIS_SEED").unwrap_or_else(|_| "1".to_owned());
     let digits: String = text.chars().take(15).collect();
-    text.parse().unwrap_or_else(|_| {
-        u64::from_str_radix(&digits, 16).expect("PRAXIS_SEED is a number or a commit")
+    let number = text.parse().or_else(|_| u64::from_str_radix(&digits, 16));
+    // Any other text is a seed too.
+    number.unwrap_or_else(|_| {
+        let hash = aiws::digest::sha256(text.as_bytes()).0;
+        hash.iter()
+            .take(7)
+            .fold(0, |sum, byte| sum << 8 | u64::from(*byte))
     })
 }
 

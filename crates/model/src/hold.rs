@@ -11,6 +11,8 @@ use aiws::record::{
     Attempt, Graph, Hold, HoldMember, HoldScope, HoldScopeKind, HoldState, NodeSet,
 };
 
+use praxis_plant::{self as plant, Plant};
+
 use crate::command::Body;
 use crate::event::Gate;
 use crate::graph;
@@ -49,7 +51,7 @@ fn branch(graph: &Graph, root: &str) -> Option<Vec<NodeId>> {
     let mut covered: BTreeSet<&NodeId> = BTreeSet::new();
     let mut todo = vec![&root.id];
     while let Some(id) = todo.pop() {
-        if covered.insert(id) {
+        if covered.insert(id) && !plant::is(Plant::BranchHoldNarrow) {
             todo.extend(graph::of(&dependents, id).iter().map(|next| &next.id));
         }
     }

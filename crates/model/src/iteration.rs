@@ -11,6 +11,8 @@ use aiws::id::ActivationId;
 use aiws::json::Value;
 use aiws::record::{Manifest, Node, NodeKind, OutcomeStatus};
 
+use praxis_plant::{self as plant, Plant};
+
 use crate::run::{NodeState, RunState};
 use crate::stream::activation;
 
@@ -30,6 +32,9 @@ pub(crate) fn says_done(result: &Value) -> Option<bool> {
 /// Whether the current iteration is the last that a LOOP may have.
 pub(crate) fn is_last(node: &Node, own: &NodeState) -> bool {
     match &node.kind {
+        NodeKind::Loop(config) if plant::is(Plant::LoopPastBound) => {
+            Dec::from_u64(own.iteration) > config.max_iterations.get()
+        }
         NodeKind::Loop(config) => Dec::from_u64(own.iteration) >= config.max_iterations.get(),
         _ => true,
     }

@@ -72,6 +72,12 @@ plants! {
     GateUnchecked "gate-unchecked" "Gates are checked by the owner alone.";
     ReleaseByAnyone "release-by-anyone" "A hold is released by whoever asks.";
     GatesNotFlushed "gates-not-flushed" "The index is written without the gates, and its cursor moves.";
+    // Graphs.
+    BranchHoldNarrow "branch-hold-narrow" "A hold over a branch covers its first node alone.";
+    LoopPastBound "loop-past-bound" "A loop's bound is off by one: greater instead of greater or equal.";
+    InvalidationForgets "invalidation-forgets" "An invalidation leaves what had consumed the hand-off as it was.";
+    CompletionUnchecked "completion-unchecked" "A run is completed without a look at its nodes.";
+    SummaryMovesDue "summary-moves-due" "A summary takes its run from the list of those that are to be started.";
     // Requests.
     DedupeIgnoresBody "dedupe-ignores-body" "A request id alone makes a request the same.";
     DedupeInMemory "dedupe-in-memory" "Requests are known as long as the process lives.";

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use aiws::json::Value;
 use aiws::object;
 
-use super::event::{Event, items, member, text, unknown};
+use super::event::{Event, items, list, member, text, unknown};
+use super::flow::Flow;
 use super::tables::Tables;
 use crate::invariant::{Broken, Invariant};
 
@@ -31,18 +32,23 @@ const HUMAN: [&str; 4] = [
     "TIME_LIMIT",
 ];
 
+/// A gate: what it is (0 a hold's, 1 a branch's, 2 that of a cancellation), its hold, its nodes.
+type Gate = (u8, String, Vec<String>);
+
 #[derive(Clone, Debug)]
 struct Hold {
     open: bool,
     human: bool,
+    /// The nodes that it covers, by the graph itself; none for the whole run.
+    covers: Option<BTreeSet<String>>,
 }
 
 /// All holds, gates and lifecycles.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Holds {
     holds: BTreeMap<(String, String), Hold>,
-    /// By scope; a hold's gate is (0, its id), that of a cancellation (1, "").
-    gates: BTreeMap<String, BTreeSet<(u8, String)>>,
+    /// By scope.
+    gates: BTreeMap<String, BTreeSet<Gate>>,
     lifecycles: BTreeMap<String, String>,
     /// Missions whose restarts are a human's to decide.
     human_restart: BTreeSet<String>,
@@ -72,8 +78,15 @@ impl Holds {
     }
 
     /// Folds what an event does to holds, gates and the run's lifecycle.
-    pub fn fold(&mut self, event: &Event, tables: &mut Tables) -> Result<(), Broken> {
-        self.launches(event)?;
+    /// `place` is the node that it concerns, where it concerns one.
+    pub fn fold(
+        &mut self,
+        event: &Event,
+        place: Option<&str>,
+        flow: &Flow,
+        tables: &mut Tables,
+    ) -> Result<(), Broken> {
+        self.launches(event, place)?;
         if event.kind == "openMission" {
             let config = member(event.command()?, "config")?;
             if text(config, "restartPolicy").unwrap_or("AUTO") == "HUMAN" {
@@ -83,7 +96,9 @@ impl Holds {
         let mut wanted = Vec::new();
         for (kind, it) in event.transitions()? {
             match kind {
-                "HOLD_OPENED" => wanted.push((self.open(event, member(it, "hold")?)?, true)),
+                "HOLD_OPENED" => {
+                    wanted.push((self.open(event, member(it, "hold")?, flow)?, true));
+                }
                 "HOLD_CLOSED" => wanted.push((self.close(event, it)?, false)),
                 "LIFECYCLE_MOVED" => {
                     let to = text(it, "to")?.to_owned();
@@ -108,7 +123,7 @@ impl Holds {
         Ok(())
     }
 
-    fn launches(&self, event: &Event) -> Result<(), Broken> {
+    fn launches(&self, event: &Event, place: Option<&str>) -> Result<(), Broken> {
         if !LAUNCHING.contains(&event.kind.as_str()) {
             return Ok(());
         }
@@ -118,11 +133,25 @@ impl Holds {
         }
         let run = event.run.as_deref();
         for scope in [scope(&event.mission, run), scope(&event.mission, None)] {
-            if let Some(gate) = self.gates.get(&scope).and_then(|all| all.first()) {
+            let mut gates = self.gates.get(&scope).into_iter().flatten();
+            if let Some(gate) = gates.find(|gate| self.stops(event, gate, place)) {
                 let what = format!(
-                    "{} starts something while the gate {} of {scope} is closed",
+                    "{} starts something in {} while the gate {} of {scope} is closed",
                     event.named(),
+                    place.unwrap_or("the run"),
                     shown(gate)
+                );
+                return Err(Broken::new(Invariant::HeldStartsNothing, what));
+            }
+        }
+        let said = event.transitions()?.into_iter();
+        for (_, it) in said.filter(|(kind, _)| *kind == "LAUNCHED_IN") {
+            let said = text(it, "nodeId")?;
+            if place != Some(said) {
+                let what = format!(
+                    "{} says that it starts something in {said}, and does so in {}",
+                    event.named(),
+                    place.unwrap_or("the run")
                 );
                 return Err(Broken::new(Invariant::HeldStartsNothing, what));
             }
@@ -130,7 +159,21 @@ impl Holds {
         Ok(())
     }
 
-    fn open(&mut self, event: &Event, hold: &Value) -> Result<String, Broken> {
+    /// Whether a closed gate is in the way of this place. What a branch's covers follows from the graph, not from what
+    /// the gate names.
+    fn stops(&self, event: &Event, gate: &Gate, place: Option<&str>) -> bool {
+        let hold = (event.mission.clone(), gate.1.clone());
+        let covers = self.holds.get(&hold).and_then(|hold| hold.covers.as_ref());
+        match (gate.0, place) {
+            (1, Some(place)) => match covers {
+                Some(covers) => covers.contains(place),
+                None => gate.2.iter().any(|node| node == place),
+            },
+            _ => true,
+        }
+    }
+
+    fn open(&mut self, event: &Event, hold: &Value, flow: &Flow) -> Result<String, Broken> {
         let id = text(hold, "holdId")?;
         let mut kinds = vec![text(hold, "reason")?];
         for blocker in items(hold, "blockers") {
@@ -141,6 +184,7 @@ impl Holds {
         let opened = Hold {
             open: true,
             human: kinds.iter().any(human),
+            covers: covers(event, hold, flow)?,
         };
         let place = (event.mission.clone(), id.to_owned());
         if self.holds.insert(place, opened).is_some() {
@@ -182,13 +226,18 @@ impl Holds {
             let scope = member(change, "scope")?.to_string();
             let gate = member(change, "gate")?;
             let gate = match text(gate, "kind")? {
-                "HOLD" => (0, text(gate, "holdId")?.to_owned()),
-                "CANCEL" => (1, String::new()),
+                "HOLD" => (0, text(gate, "holdId")?.to_owned(), Vec::new()),
+                "BRANCH" => {
+                    let nodes = list(gate, "nodeIds")?.iter().filter_map(Value::as_str);
+                    let nodes = nodes.map(str::to_owned).collect();
+                    (1, text(gate, "holdId")?.to_owned(), nodes)
+                }
+                "CANCEL" => (2, String::new(), Vec::new()),
                 other => return Err(unknown(format!("{} moves a gate {other}", event.named()))),
             };
             let closed = member(change, "closed")?.as_bool();
             let closed = closed.ok_or_else(|| unknown("a gate is neither closed nor open"))?;
-            if gate.0 == 0 {
+            if gate.0 != 2 {
                 changed.push((gate.1.clone(), closed));
             }
             let gates = self.gates.entry(scope.clone()).or_default();
@@ -210,9 +259,25 @@ impl Holds {
 }
 
 /// A gate's canonical text.
-fn shown(gate: &(u8, String)) -> String {
+fn shown(gate: &Gate) -> String {
     match gate {
-        (0, id) => object! { "holdId": id.as_str(), "kind": "HOLD" }.to_string(),
+        (0, id, _) => object! { "holdId": id.as_str(), "kind": "HOLD" }.to_string(),
+        (1, id, nodes) => {
+            object! { "holdId": id.as_str(), "kind": "BRANCH", "nodeIds": nodes.clone() }
+                .to_string()
+        }
         _ => object! { "kind": "CANCEL" }.to_string(),
     }
+}
+
+/// The nodes that a new hold covers: those of its branch, by the graph that the run has pinned.
+fn covers(event: &Event, hold: &Value, flow: &Flow) -> Result<Option<BTreeSet<String>>, Broken> {
+    let Some(scope) = hold.get("scope") else {
+        return Ok(None);
+    };
+    if text(scope, "kind")? != "BRANCH" {
+        return Ok(None);
+    }
+    let root = text(member(scope, "ref")?, "id")?;
+    Ok(flow.branch(&event.stream, root))
 }

@@ -3,7 +3,7 @@
 //! Invariant: a name is never given to another state. Set all over the oracle, read by reports.
 
 /// All of them, sorted.
-pub const MARKS: [&str; 30] = [
+pub const MARKS: [&str; 36] = [
     "answer-lost",
     "budget-refused",
     "canceled",
@@ -20,8 +20,13 @@ pub const MARKS: [&str; 30] = [
     "hold-over-restart",
     "in-doubt-was-not-stored",
     "in-doubt-was-stored",
+    "invalidated",
+    "iterated",
+    "joined-by-policy",
+    "joined-without-policy",
     "late-refused",
     "late-settlement",
+    "left-out",
     "look-up-found",
     "look-up-found-nothing",
     "lost-read-settled",
@@ -33,5 +38,6 @@ pub const MARKS: [&str; 30] = [
     "replayed-conflict",
     "retried",
     "sequence-stored",
+    "summarized",
     "unknown-reconciled",
 ];

@@ -13,6 +13,7 @@ use super::claims::{Claims, Now};
 use super::effects::{Around, Effects};
 use super::epochs::Epochs;
 use super::event::{Event, maybe, text};
+use super::flow::Flow;
 use super::holds::Holds;
 use super::registers::Registers;
 use super::requests::Requests;
@@ -46,6 +47,7 @@ pub(super) struct State {
     pub claims: Claims,
     pub effects: Effects,
     pub holds: Holds,
+    pub flow: Flow,
     pub tables: Tables,
     due: BTreeMap<(String, String), String>,
 }
@@ -64,7 +66,9 @@ impl State {
         self.requests.fold(event, sequence)?;
         self.chain.fold(event, sequence, &mut self.tables)?;
         self.epochs.fold(event, whose, &mut self.tables)?;
-        self.holds.fold(event, &mut self.tables)?;
+        let place = self.flow.place(event)?;
+        self.holds
+            .fold(event, place.as_deref(), &self.flow, &mut self.tables)?;
         let posted = self.accounts.fold(event, &mut self.tables)?;
         self.registers.fold(event, &mut self.tables)?;
         let now = Now {
@@ -78,6 +82,7 @@ impl State {
             running,
         };
         self.effects.fold(event, posted, around, &mut rooms)?;
+        self.flow.fold(event, &mut rooms)?;
         self.due(event)
     }
 

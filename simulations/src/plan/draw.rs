@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use super::graphs::{self, Shape};
 use super::{Act, Attempted, Flush, Keeping, Kill, Outage, Person, Plan, RUNS, Step, swarm};
 use crate::fault::Fault;
 use crate::rng::Rng;
@@ -50,8 +51,11 @@ pub const LOSSES: [Fault; 11] = [
 /// How often a short story begins where a step would be drawn, in per cent.
 const STORIES: u64 = 7;
 
+/// How many plans have graphs of their own, in per cent.
+const DRAWN: u64 = 60;
+
 /// Where a fault is not allowed: nothing waits to be handed in, as a rule.
-const NOTHING: Step = Step::HandIn { pick: 0 };
+pub(super) const NOTHING: Step = Step::HandIn { pick: 0 };
 
 const FATES: [(Fault, Fate); 8] = [
     (Fault::ResponseLost, Fate::AnswerLost),
@@ -64,7 +68,7 @@ const FATES: [(Fault, Fate); 8] = [
     (Fault::CostsMore, Fate::Dear),
 ];
 
-const PEOPLE: [Person; 12] = [
+const PEOPLE: [Person; 17] = [
     Person::Start,
     Person::Grant,
     Person::Approve,
@@ -77,18 +81,35 @@ const PEOPLE: [Person; 12] = [
     Person::FinishCancel,
     Person::Reconcile,
     Person::Return,
+    Person::HoldBranch,
+    Person::HoldBranch,
+    Person::GiveUp,
+    Person::Invalidate,
+    Person::Summarize,
 ];
 
 pub(super) struct Draw {
     pub(super) rng: Rng,
     faults: BTreeSet<Fault>,
+    /// The first of the runs that steps are drawn for, and how many.
+    pub(super) runs: (u8, u8),
+}
+
+/// So many graphs.
+pub(crate) fn graphs_of(rng: &mut Rng, count: usize) -> Vec<Shape> {
+    (0..count).map(|_| graphs::shape(rng)).collect()
 }
 
 /// The plan of a seed: so many steps, with a random half of the kinds of fault that are allowed.
 pub fn draw(seed: u64, allowed: &BTreeSet<Fault>, steps: usize) -> Plan {
     let mut rng = Rng::new(seed);
     let faults = swarm(&mut rng, allowed);
-    let mut draw = Draw { rng, faults };
+    // The fixed graphs come far in few steps; what is drawn has everything that the model knows.
+    let graphs = match rng.chance(DRAWN) {
+        true => graphs_of(&mut rng, usize::from(RUNS)),
+        false => Vec::new(),
+    };
+    let mut draw = Draw::new(rng, faults);
     let mut all = Vec::new();
     while all.len() < steps {
         match draw.rng.chance(STORIES) {
@@ -110,11 +131,31 @@ pub fn draw(seed: u64, allowed: &BTreeSet<Fault>, steps: usize) -> Plan {
     Plan {
         seed,
         faults: draw.faults,
+        graphs,
+        runs: RUNS,
+        named: false,
         steps: all,
     }
 }
 
 impl Draw {
+    pub(super) fn new(rng: Rng, faults: BTreeSet<Fault>) -> Self {
+        Self {
+            rng,
+            faults,
+            runs: (0, RUNS),
+        }
+    }
+
+    pub(super) fn into_faults(self) -> BTreeSet<Fault> {
+        self.faults
+    }
+
+    /// One of the runs that steps are drawn for.
+    pub(super) fn run(&mut self) -> u8 {
+        self.runs.0 + self.rng.small(self.runs.1)
+    }
+
     pub(super) fn may(&self, fault: Fault) -> bool {
         self.faults.contains(&fault)
     }
@@ -128,10 +169,10 @@ impl Draw {
         u32::try_from(self.rng.below(1 << 32)).unwrap_or(0)
     }
 
-    fn step(&mut self) -> Step {
+    pub(super) fn step(&mut self) -> Step {
         match self.rng.below(100) {
             0..=9 => Step::Progress {
-                run: self.rng.small(RUNS),
+                run: self.run(),
                 rounds: 1 + self.rng.small(5),
             },
             10..=33 => Step::Act(self.act()),
@@ -141,7 +182,7 @@ impl Draw {
                 pick: self.rng.small(4),
             },
             45..=56 => Step::Person {
-                run: self.rng.small(RUNS),
+                run: self.run(),
                 does: self.person(),
                 pick: self.rng.small(4),
             },
@@ -168,7 +209,7 @@ impl Draw {
         }
     }
 
-    fn act(&mut self) -> Act {
+    pub(super) fn act(&mut self) -> Act {
         let deposed = [
             Fault::DeposedWrites,
             Fault::DeposedAcknowledges,
@@ -179,7 +220,7 @@ impl Draw {
             false => 0,
         };
         Act {
-            run: self.rng.small(RUNS),
+            run: self.run(),
             owner,
             pick: self.rng.small(6),
             fate: self.fate(),
@@ -219,13 +260,13 @@ impl Draw {
             .map_or(Kill::No, |(_, kill)| kill)
     }
 
-    fn together(&mut self) -> Step {
+    pub(super) fn together(&mut self) -> Step {
         let acts = (0..2 + self.rng.below(2)).map(|_| self.act()).collect();
         Step::Together { acts }
     }
 
     /// What keeps a run going comes often, what ends it seldom.
-    fn person(&mut self) -> Person {
+    pub(super) fn person(&mut self) -> Person {
         match self.rng.below(20) {
             0..=1 => Person::Approve,
             2..=4 => Person::Start,
@@ -236,19 +277,19 @@ impl Draw {
         }
     }
 
-    fn attempted(&mut self) -> Step {
+    pub(super) fn attempted(&mut self) -> Step {
         let what = self.rng.pick(&Attempted::ALL).copied();
         let foreign = self.may(Fault::ForeignToken);
         let what = what
             .filter(|what| foreign || !matches!(what, Attempted::WrongToken | Attempted::OtherRun));
         Step::Try {
-            run: self.rng.small(RUNS),
+            run: self.run(),
             what: what.unwrap_or(Attempted::ClaimTwice),
             pick: self.rng.small(4),
         }
     }
 
-    fn again(&mut self) -> Step {
+    pub(super) fn again(&mut self) -> Step {
         let other_body = self.rng.chance(40) && self.may(Fault::OtherBody);
         match other_body || self.may(Fault::MessageTwice) {
             true => Step::Again {
@@ -259,7 +300,7 @@ impl Draw {
         }
     }
 
-    fn hear(&mut self) -> Step {
+    pub(super) fn hear(&mut self) -> Step {
         let pick = if self.may(Fault::MessageLate) {
             self.rng.small(4)
         } else {
@@ -278,21 +319,21 @@ impl Draw {
         }
     }
 
-    fn takeover(&mut self) -> Step {
+    pub(super) fn takeover(&mut self) -> Step {
         Step::Takeover {
-            run: self.rng.small(RUNS),
+            run: self.run(),
             beside: self.may(Fault::DeposedWrites) && self.rng.chance(50),
         }
     }
 
-    fn kill(&mut self) -> Step {
+    pub(super) fn kill(&mut self) -> Step {
         match self.may(Fault::KillInTakeover) {
             true => Step::Kill,
             false => Step::Restart,
         }
     }
 
-    fn power(&mut self) -> Step {
+    pub(super) fn power(&mut self) -> Step {
         let depths = [
             Fault::CrashInRecovery,
             Fault::CrashTwiceInRecovery,
@@ -322,7 +363,7 @@ impl Draw {
         }
     }
 
-    fn strike(&mut self) -> Step {
+    pub(super) fn strike(&mut self) -> Step {
         let after = u16::try_from(self.rng.below(60)).unwrap_or(0);
         match self.one_of(&STRIKES) {
             Some(fault) => Step::Strike {
@@ -333,7 +374,7 @@ impl Draw {
         }
     }
 
-    fn flush(&mut self) -> Flush {
+    pub(super) fn flush(&mut self) -> Flush {
         let all = [
             Flush::Begin,
             Flush::Write,
@@ -344,7 +385,7 @@ impl Draw {
         self.rng.pick(&all).copied().unwrap_or(Flush::Whole)
     }
 
-    fn clock(&mut self) -> Step {
+    pub(super) fn clock(&mut self) -> Step {
         let by = i64::try_from(self.rng.below(30_000)).unwrap_or(0);
         match self.rng.below(3) {
             0 if self.may(Fault::ClockBack) => Step::Clock { by: -by },
@@ -356,7 +397,7 @@ impl Draw {
         }
     }
 
-    fn keeping(&mut self) -> Keeping {
+    pub(super) fn keeping(&mut self) -> Keeping {
         let all = [Keeping::Put, Keeping::Read, Keeping::Collect, Keeping::Mend];
         self.rng.pick(&all).copied().unwrap_or(Keeping::Put)
     }

@@ -4,7 +4,7 @@
 //! drawing.
 
 use super::draw::Draw;
-use super::{Act, Attempted, Flush, Keeping, Kill, Person, RUNS, Step};
+use super::{Act, Attempted, Flush, Keeping, Kill, Person, Step};
 use crate::fault::Fault;
 use crate::world::Fate;
 
@@ -14,8 +14,8 @@ const BEYOND_A_LEASE_MS: i64 = 12_000;
 impl Draw {
     /// The steps of one story.
     pub(super) fn story(&mut self) -> Vec<Step> {
-        let run = self.rng.small(RUNS);
-        match self.rng.below(12) {
+        let run = self.run();
+        match self.rng.below(15) {
             0 => self.deposed(run),
             1 => self.expired(run),
             2 => self.held(run),
@@ -26,9 +26,14 @@ impl Draw {
             7 => self.failed_commit(),
             8 => self.rotten(run),
             9 => self.unknown(run),
-            10 => self.late(run),
+            10 => self.branch(run),
+            11 => self.invalid(run),
+            12 => self.flow(run),
+            13 => self.late(run),
             _ => vec![Step::Together {
-                acts: (0..RUNS).map(|run| self.does(run, 0)).collect(),
+                acts: (0..self.runs.1)
+                    .map(|run| self.does(self.runs.0 + run, 0))
+                    .collect(),
             }],
         }
     }
@@ -228,7 +233,7 @@ impl Draw {
 
     /// Bytes that nobody names grow old, and become named while they are collected.
     fn collected(&mut self) -> Vec<Step> {
-        let run = self.rng.small(RUNS);
+        let run = self.run();
         let late = Step::Artifact {
             does: Keeping::CollectLate,
             pick: run,
@@ -265,7 +270,8 @@ impl Draw {
         let pick = self.rng.small(16);
         let keeps = |does| Step::Artifact { does, pick };
         let mut steps = vec![keeps(Keeping::Rot), keeps(Keeping::Read)];
-        for run in [run, 0, 1, 2] {
+        let first = self.runs.0;
+        for run in [run, first, first + 1, first + 2] {
             steps.push(Step::Claim { run });
             let receives = Act {
                 pick: 0,
@@ -275,6 +281,60 @@ impl Draw {
         }
         if self.rng.chance(50) {
             steps.push(keeps(Keeping::Mend));
+        }
+        steps
+    }
+
+    /// A branch is held while its run goes on, and somebody does not look.
+    fn branch(&mut self, run: u8) -> Vec<Step> {
+        let person = |does, pick| Step::Person { run, does, pick };
+        let mut steps = Vec::new();
+        for _ in 0..2 {
+            steps.push(person(Person::HoldBranch, self.rng.small(8)));
+            if self.rng.chance(30) {
+                steps.push(Step::Kill);
+            }
+            steps.push(self.tries(run, Attempted::BlindToHolds));
+            steps.push(Step::Progress { run, rounds: 2 });
+            steps.push(self.tries(run, Attempted::BlindToHolds));
+        }
+        steps.push(person(Person::Recheck, 0));
+        steps
+    }
+
+    /// A hand-off no longer counts, and what was made of it goes on if it can.
+    fn invalid(&mut self, run: u8) -> Vec<Step> {
+        let pick = self.rng.small(16);
+        let mut steps = vec![
+            Step::Progress { run, rounds: 3 },
+            Step::Person {
+                run,
+                does: Person::Invalidate,
+                pick,
+            },
+            self.tries(run, Attempted::BlindToHolds),
+            Step::Person {
+                run,
+                does: Person::Recheck,
+                pick: 0,
+            },
+        ];
+        steps.extend((0..3).map(|_| Step::Act(self.does(run, 0))));
+        steps
+    }
+
+    /// Joins and loops that somebody hurries on.
+    fn flow(&mut self, run: u8) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for _ in 0..3 {
+            steps.push(Step::Progress { run, rounds: 4 });
+            for what in [
+                Attempted::JoinEarly,
+                Attempted::LoopOn,
+                Attempted::CompleteEarly,
+            ] {
+                steps.push(self.tries(run, what));
+            }
         }
         steps
     }

@@ -168,7 +168,7 @@ impl Sim {
         choice: &Choice,
     ) -> Result<Option<Prepared>, Broken> {
         let wanted = match choice {
-            Choice::Activate => activate(act.run),
+            Choice::Activate => activate(&self.cast, act.run),
             Choice::Acknowledge(delivery) => acknowledge(process, act.run, number, delivery),
             Choice::Planned(step) => self.planned(process, act, number, step)?,
         };
@@ -197,6 +197,16 @@ impl Sim {
             return Ok(None);
         };
         let around = self.around(process, &view);
+        let named = self.named && ask.request.is_none();
+        self.commands += 1;
+        let ask = match named {
+            true => {
+                self.numbers += 1;
+                let request = format!("request-{}", self.numbers);
+                &ask.clone().with_request(Some(request))
+            }
+            false => ask,
+        };
         match hops::run(&around, &owner.state, ask) {
             Ok(decided) => Ok(Some(Prepared {
                 by: By::Owner {
@@ -230,12 +240,13 @@ impl Sim {
         };
         Ok(match step {
             Planned::Receive { delivery_id } => claim(&state, number, delivery_id),
-            Planned::Admit { node_id } => admit(&state, act, node_id),
+            Planned::Admit { node_id } => admit(&self.cast, &state, act, node_id),
             Planned::Dispatch {
                 node_id,
                 operation_id,
                 attempt_id,
             } => Ok(Some(dispatch(
+                &self.cast,
                 &state,
                 act,
                 node_id,
@@ -295,18 +306,30 @@ impl Sim {
             hold: None,
         };
         match node.kind {
-            NodeKind::Task(_) if is_applied(state, node_id) => {
+            NodeKind::Task(_) | NodeKind::Loop(_) if is_applied(state, node_id) => {
                 let bytes = cast::material(run, node_id.as_str());
                 boundary.artifacts = vec![self.put(process, node_id.as_str(), &bytes)?];
+                if matches!(node.kind, NodeKind::Loop(_)) {
+                    let own = state.nodes.get(node_id);
+                    let iteration = own.map_or(1, |own| own.iteration);
+                    let done = self.cast.is_done(node_id.as_str(), iteration);
+                    boundary.result = object! { "done": done };
+                }
             }
-            NodeKind::Task(_) => {
+            NodeKind::Task(_) | NodeKind::Loop(_) => {
                 boundary.status = OutcomeStatus::Failed;
                 boundary.cause = Some(Cause {
                     code: "EXHAUSTED".to_owned(),
                     detail: "no try is left".to_owned(),
                 });
             }
-            NodeKind::Approval => boundary.approvals = approval(state).into_iter().collect(),
+            NodeKind::Approval => {
+                boundary.approvals = approval(&self.cast, state, false).into_iter().collect();
+            }
+            NodeKind::Decision(_) => {
+                let side = self.cast.side(run, node_id.as_str());
+                boundary.result = object! { "side": side };
+            }
             NodeKind::End => boundary.result = object! { "disposition": "COMPLETED" },
             _ => {}
         }

@@ -14,15 +14,15 @@ use praxis_model::stream::derived;
 use super::acts::Wanted;
 use super::hops::{Ask, ENGINE};
 use super::process::{Process, Then};
-use crate::cast;
+use crate::cast::{self, Cast};
 use crate::plan::{Act, Kill};
 use crate::world::Call;
 
-pub(super) fn activate(run: u8) -> Wanted {
+pub(super) fn activate(cast: &Cast, run: u8) -> Wanted {
     let body = Body::ActivateGraph(ActivateGraph {
         run_id: cast::id(&cast::run_name(run))?,
         owner_epoch: Dec::ZERO,
-        graph: cast::graph(run)?,
+        graph: cast.graph(run)?,
     });
     Ok(Some((Ask::of(ENGINE, body), Then::Nothing)))
 }
@@ -73,7 +73,7 @@ pub(super) fn acknowledgement(
 }
 
 /// Admission of a node; a task's with its effect.
-pub(super) fn admit(state: &RunState, act: &Act, node_id: &NodeId) -> Wanted {
+pub(super) fn admit(cast: &Cast, state: &RunState, act: &Act, node_id: &NodeId) -> Wanted {
     let graph = state.graph.iter().flat_map(|graph| &graph.nodes);
     let works = graph
         .into_iter()
@@ -94,11 +94,14 @@ pub(super) fn admit(state: &RunState, act: &Act, node_id: &NodeId) -> Wanted {
     let proposal = AdmissionProposal {
         operation_id: OperationId::from(derived("operation")),
         attempt_id: AttemptId::from(derived("attempt")),
-        action: cast::action(node),
-        fingerprint: cast::fingerprint(node),
-        effect: cast::effect(node),
+        action: cast.action(node),
+        fingerprint: cast.fingerprint(node),
+        effect: cast.effect(node),
         grant_id: cast::id("root")?,
-        approval_id: (node == "first").then(|| approval(state)).flatten(),
+        approval_id: cast
+            .is_gated(node)
+            .then(|| approval(cast, state, true))
+            .flatten(),
         amount: Dec::from_u64(8 + u64::from(act.cost)),
     };
     let admission = derived("admission");
@@ -112,6 +115,7 @@ pub(super) fn admit(state: &RunState, act: &Act, node_id: &NodeId) -> Wanted {
 }
 
 pub(super) fn dispatch(
+    cast: &Cast,
     state: &RunState,
     act: &Act,
     node_id: &NodeId,
@@ -125,7 +129,7 @@ pub(super) fn dispatch(
     let call = Call {
         operation: operation_id.as_str().to_owned(),
         attempt: attempt_id.as_str().to_owned(),
-        keyed: cast::effect(node_id.as_str()) == EffectClass::Idempotent,
+        keyed: cast.effect(node_id.as_str()) == EffectClass::Idempotent,
         cost: u64::from(act.cost).min(reserved),
     };
     let then = Then::Call {
@@ -191,22 +195,29 @@ pub(super) fn run_id(state: &RunState) -> Result<aiws::id::RunId, Error> {
     })
 }
 
-/// The approval that is in force for the work behind the gate.
-pub(super) fn approval(state: &RunState) -> Option<aiws::id::ApprovalId> {
-    let wanted = cast::fingerprint("first");
+/// An approval that is in force for the work behind a gate; if asked for, one that nothing uses yet.
+pub(super) fn approval(
+    cast: &Cast,
+    state: &RunState,
+    unused: bool,
+) -> Option<aiws::id::ApprovalId> {
+    let wanted = cast.approved();
     let mut standing = state.approvals.values().filter(|approval| {
         approval.fingerprint == wanted
             && !approval.revoked
             && approval.decision == ApprovalDecision::Approved
+            && !(unused && approval.operation_id.is_some())
     });
     standing.next().map(|approval| approval.approval_id.clone())
 }
 
+/// Whether the work of a node's current activation was applied.
 pub(super) fn is_applied(state: &RunState, node_id: &NodeId) -> bool {
+    let activation = state.nodes.get(node_id).map(|own| &own.activation_id);
     let mut own = state
         .operations
         .values()
-        .filter(|operation| operation.node_id.as_ref() == Some(node_id));
+        .filter(|operation| operation.activation_id.as_ref() == activation);
     own.any(|operation| {
         operation.attempts.iter().any(|id| {
             state

@@ -27,8 +27,17 @@ impl Sim {
         process: &mut Process,
         batch: Vec<Prepared>,
     ) -> Result<Flow, Broken> {
+        self.committed(process, batch).map(|(flow, _)| flow)
+    }
+
+    /// The same, with what was answered.
+    pub(super) fn committed(
+        &mut self,
+        process: &mut Process,
+        batch: Vec<Prepared>,
+    ) -> Result<(Flow, Vec<AppendResult>), Broken> {
         if batch.is_empty() {
-            return Ok(Flow::Goes);
+            return Ok((Flow::Goes, Vec::new()));
         }
         let handed: Vec<Handed> = batch.iter().map(handed).collect();
         let appends: Vec<_> = batch
@@ -43,7 +52,7 @@ impl Sim {
         let now_ms = praxis_journal::Clock::now_ms(&*self.clock);
         let answers = process.ledger.commit(&appends, now_ms);
         if !self.disk.has_power() {
-            return Ok(Flow::Dies);
+            return Ok((Flow::Dies, answers));
         }
         self.told(&answers)?;
         self.without_a_fault(&answers)?;
@@ -69,7 +78,7 @@ impl Sim {
         }
         self.in_flight.clear();
         self.see(process)?;
-        Ok(flow)
+        Ok((flow, answers))
     }
 
     /// A storage error needs a fault of the disk, at some time since the store was opened.

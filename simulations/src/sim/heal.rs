@@ -4,14 +4,16 @@
 //! the product has lost its way. Part of the simulation.
 
 use aiws::error::Code;
-use aiws::record::Lifecycle;
+use aiws::id::HoldId;
+use aiws::record::{HoldReason, Lifecycle, NodeKind};
 use praxis_model::plan::{Wait, waits};
+use praxis_model::run::{NodeStatus, RunState};
 
 use super::people::newest;
 use super::process::Process;
 use super::{Flow, Sim};
 use crate::invariant::{Broken, Invariant};
-use crate::plan::{Act, Kill, Person, RUNS, Step};
+use crate::plan::{Act, Kill, Person, Step};
 use crate::world::Fate;
 
 /// Rounds in which everything must come to rest; a run has some forty steps.
@@ -39,7 +41,7 @@ impl Sim {
             // Twice the time of a claim goes by in all.
             self.clock.tick(50);
             let mut busy = false;
-            for run in 0..RUNS {
+            for run in 0..self.cast.runs() {
                 let (flow, alive) = self.forward(&mut process, run, round)?;
                 healthy(flow, "its runs went on")?;
                 busy |= alive;
@@ -161,6 +163,7 @@ impl Sim {
                 Wait::Acceptance { .. } => Person::Accept,
                 Wait::Verification { .. } => Person::Verify,
                 Wait::Uncertain { .. } => Person::Reconcile,
+                Wait::Hold { hold_id } if never_clears(&state, hold_id) => Person::Cancel,
                 Wait::Hold { .. } => Person::Recheck,
                 Wait::Running { .. } | Wait::Claim { .. } | Wait::Gate(_) | Wait::Recovery => {
                     return None;
@@ -170,6 +173,10 @@ impl Sim {
         let ends = (state.lifecycle == Lifecycle::Canceling).then_some(Person::FinishCancel);
         let does: Vec<Person> = does.chain(ends).collect();
         let lost = idle && waits.is_empty() && ends.is_none() && state.graph.is_some();
+        if lost && left_out(&state) {
+            // Choices led past its end: nobody but a person ends such a run.
+            return self.people_do(process, run, &[Person::Cancel]);
+        }
         match lost && self.healing {
             false => self.people_do(process, run, &does),
             true => Err(Broken::new(
@@ -196,6 +203,10 @@ impl Sim {
 
     fn at_rest(&mut self, mut process: Process) -> Result<Process, Broken> {
         self.verify(&process)?;
+        if self.named {
+            let flow = self.audit(&mut process)?;
+            healthy(flow, "everything was looked at")?;
+        }
         for consumer in 0..2 {
             self.drained(&mut process, consumer)?;
         }
@@ -236,6 +247,35 @@ impl Sim {
         }
         Ok(())
     }
+}
+
+/// Whether a hold is for what no recheck ever finds clear.
+fn never_clears(state: &RunState, id: &HoldId) -> bool {
+    let never = |reason: HoldReason| {
+        matches!(
+            reason,
+            HoldReason::AttemptLimit | HoldReason::InvalidatedInput
+        )
+    };
+    state.holds.get(id).is_some_and(|hold| {
+        never(hold.reason) || hold.blockers.iter().any(|blocker| never(blocker.kind))
+    })
+}
+
+/// Whether choices have left an END out, or a gate before one.
+fn left_out(state: &RunState) -> bool {
+    let nodes = state.graph.iter().flat_map(|graph| &graph.nodes);
+    let ends = nodes.filter(|node| {
+        matches!(
+            node.kind,
+            NodeKind::End | NodeKind::Verification | NodeKind::Acceptance
+        )
+    });
+    let skipped = |id| {
+        let own = state.nodes.get(id);
+        own.is_some_and(|own| own.status == NodeStatus::Skipped)
+    };
+    ends.map(|node| &node.id).any(skipped)
 }
 
 /// Nothing ends a process any more once all is healed.

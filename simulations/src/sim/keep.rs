@@ -5,7 +5,7 @@
 
 use super::*;
 use crate::disk::artifact_name;
-use crate::plan::{Act, Keeping, RUNS};
+use crate::plan::{Act, Keeping};
 use praxis_artifacts::ArtifactProvider;
 
 /// How long what nobody names is left to its commit, in milliseconds.
@@ -56,7 +56,7 @@ impl Sim {
 
     /// What no event names is collected after its time; if it is late, what was listed is put and named before that.
     fn collect(&mut self, process: &mut Process, late: Option<u8>) -> Result<Flow, Broken> {
-        let concludes = late.and_then(|run| self.orphaned(process, run % RUNS));
+        let concludes = late.and_then(|run| self.orphaned(process, run % self.cast.runs()));
         let known = named(process).into_iter().collect();
         let Ok(orphans) = process.artifacts.orphans(&known) else {
             return Ok(Flow::Goes);

@@ -13,6 +13,7 @@ use praxis_model::run::RunState;
 
 use super::Sim;
 use super::asks::{run_id, settle};
+use super::early::{branch_hold, give_up, summarize};
 use super::hops::{self, Ask, ENGINE, Who};
 use super::process::{By, Prepared, Process, Then};
 use crate::cast;
@@ -74,6 +75,7 @@ impl Sim {
         then: Then,
     ) -> Result<Option<Prepared>, Broken> {
         let request = self.request_id();
+        self.commands += 1;
         let view = process.ledger.view();
         let around = self.around(process, &view);
         let decided = body.and_then(|body| {
@@ -106,7 +108,7 @@ impl Sim {
             Person::Approve => Body::Approve(Approve {
                 approval_id: cast::id(&format!("approval-{number}"))?,
                 run_id,
-                fingerprint: cast::fingerprint("first"),
+                fingerprint: self.cast.approved(),
                 decision: ApprovalDecision::Approved,
                 expires_at_ms: Ms::from_u64(u64::MAX),
             }),
@@ -155,6 +157,17 @@ impl Sim {
             }),
             Person::Reconcile => return self.find_out(process, state, pick),
             Person::Return => return give_back(state, pick),
+            Person::HoldBranch => {
+                let Some(hold) = branch_hold(state, number, pick)? else {
+                    return Ok(None);
+                };
+                Body::PlaceHold(PlaceHold { hold })
+            }
+            Person::GiveUp => {
+                return Ok(give_up(state, pick)?.map(|body| Ask::of(Who::Person, body)));
+            }
+            Person::Invalidate => return self.invalidate(process, state, pick),
+            Person::Summarize => return summarize(state, number, pick),
             Person::Start | Person::Grant => return Ok(None),
         };
         Ok(Some(Ask::of(Who::Person, body)))
@@ -247,7 +260,7 @@ pub(super) fn at<T: Clone>(some: &[T], pick: u8) -> Option<T> {
     some.get(usize::from(pick) % some.len().max(1)).cloned()
 }
 
-fn hold(state: &RunState, number: u32) -> Result<HoldProposal, Error> {
+pub(super) fn hold(state: &RunState, number: u32) -> Result<HoldProposal, Error> {
     let run_id = run_id(state)?;
     Ok(HoldProposal {
         hold_id: cast::id(&format!("hold-{number}"))?,

@@ -330,7 +330,7 @@ impl Sim {
 
     /// Every live run gets a new owner, which takes it over from the one that is gone.
     pub(super) fn take_charge(&mut self, process: &mut Process) -> Result<Flow, Broken> {
-        for run in 0..crate::plan::RUNS {
+        for run in 0..self.cast.runs() {
             if process.owner(run, 0).is_some() {
                 continue;
             }

@@ -5,34 +5,42 @@
 use std::collections::BTreeMap;
 
 use aiws::error::Error;
+use aiws::json::Value;
 use aiws::object;
 use praxis_journal::View;
+use praxis_model::event::Head;
+use praxis_model::register::RegisterKey;
 use praxis_model::stream::Subject;
 
 use super::Sim;
 use super::process::Process;
+use crate::cast;
 use crate::invariant::{Broken, Invariant};
 use crate::oracle::Shown;
 
 type Table = BTreeMap<String, String>;
 
+/// Rows as they were written last: what is the same is not written again.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    heads: BTreeMap<String, (Head, u64, String)>,
+    registers: BTreeMap<RegisterKey, (u64, Value, String, String)>,
+}
+
 impl Sim {
     /// The oracle sees the projections.
     pub(super) fn see(&mut self, process: &Process) -> Result<(), Broken> {
         let view = process.ledger.view();
-        let subjects = self.subjects(process);
-        let shown = shown(&view, &subjects).map_err(|error| self.internal(&error))?;
+        let subjects = self.subjects();
+        let shown = subjects.and_then(|subjects| shown(&view, &subjects, &mut self.texts));
+        let shown = shown.map_err(|error| self.internal(&error))?;
         self.oracle.shown(&shown)
     }
 
-    fn subjects(&self, process: &Process) -> Vec<Subject> {
-        let mut all: Vec<Subject> = Vec::new();
-        for sealed in &process.log {
-            if !all.contains(&sealed.event.subject) {
-                all.push(sealed.event.subject.clone());
-            }
-        }
-        all
+    /// The mission and all runs that there may be.
+    fn subjects(&self) -> Result<Vec<Subject>, Error> {
+        let runs = (0..self.cast.runs()).map(cast::run);
+        std::iter::once(cast::mission()).chain(runs).collect()
     }
 
     /// The log verifies, and every live owner's memory is what its stream folds to.
@@ -71,16 +79,27 @@ impl Sim {
     }
 }
 
-fn shown(view: &View, subjects: &[Subject]) -> Result<Shown, Error> {
+fn shown(view: &View, subjects: &[Subject], texts: &mut Texts) -> Result<Shown, Error> {
     let mut tables = BTreeMap::new();
     let mut heads = Table::new();
     for (stream, row) in view.heads() {
-        let value = object! {
-            "hash": row.head.hash.to_string(),
-            "revision": row.head.revision.to_string(),
-            "sequence": row.sequence.to_string(),
+        let known = texts.heads.get(stream.as_str());
+        let known = known.filter(|(head, at, _)| *head == row.head && *at == row.sequence);
+        let value = match known {
+            Some((_, _, value)) => value.clone(),
+            None => {
+                let value = object! {
+                    "hash": row.head.hash.to_string(),
+                    "revision": row.head.revision.to_string(),
+                    "sequence": row.sequence.to_string(),
+                };
+                let value = value.to_string();
+                let kept = (row.head, row.sequence, value.clone());
+                texts.heads.insert(stream.as_str().to_owned(), kept);
+                value
+            }
         };
-        heads.insert(stream.as_str().to_owned(), text(&value)?);
+        heads.insert(stream.as_str().to_owned(), value);
     }
     tables.insert("heads", heads);
     let owners = view.owners();
@@ -92,8 +111,20 @@ fn shown(view: &View, subjects: &[Subject]) -> Result<Shown, Error> {
     );
     let mut registers = Table::new();
     for (key, row) in view.registers() {
-        let value = object! { "revision": row.revision.to_string(), "value": row.value.clone() };
-        registers.insert(text(key)?, text(&value)?);
+        let known = texts.registers.get(key);
+        let known = known.filter(|old| old.0 == row.revision && old.1 == row.value);
+        let (key, value) = match known {
+            Some((_, _, key, value)) => (key.clone(), value.clone()),
+            None => {
+                let value =
+                    object! { "revision": row.revision.to_string(), "value": row.value.clone() };
+                let (name, value) = (text(key)?, value.to_string());
+                let kept = (row.revision, row.value.clone(), name.clone(), value.clone());
+                texts.registers.insert(key.clone(), kept);
+                (name, value)
+            }
+        };
+        registers.insert(key, value);
     }
     tables.insert("registers", registers);
     let mut gates = Table::new();

@@ -103,6 +103,7 @@ impl Sim {
                 self.verify(process)?;
                 Ok(Flow::Goes)
             }
+            Step::Audit => self.audit(process),
             Step::Damage { .. } => Ok(Flow::Ends),
         }
     }
@@ -215,6 +216,7 @@ impl Sim {
             append,
             then: Then::Nothing,
         };
+        self.commands += 1;
         let requests = self.requests.len();
         let flow = self.commit(process, vec![prepared])?;
         self.requests.truncate(requests);

@@ -17,11 +17,12 @@ use praxis_model::transition::Transition;
 use praxis_plant::{self as plant, Plant};
 
 use super::Sim;
-use super::asks::{acknowledgement, admit, reconcile, settle};
+use super::asks::{acknowledgement, admit, complete, reconcile, settle};
+use super::early::{join_early, loop_on};
 use super::hops::{self, Ask, ENGINE, Who};
 use super::people::{at, newest, uncertain};
 use super::process::{By, Prepared, Process, Then};
-use crate::cast;
+use crate::cast::{self, Cast};
 use crate::invariant::Broken;
 use crate::plan::{Act, Attempted, Kill};
 use crate::world::Fate;
@@ -91,12 +92,15 @@ impl Sim {
                 Ok(body.map(|body| Ask::of(ENGINE, body)))
             }
             Attempted::ExpiredClaim => expired(process, state, pick),
-            Attempted::AdmitAgain => admit_again(state, pick),
+            Attempted::AdmitAgain => admit_again(&self.cast, state, pick),
             Attempted::RetryUnknown | Attempted::RetryBeyond => retry(state, what, pick),
             Attempted::NoEvidence => no_evidence(state, pick),
             Attempted::AgentReconciles => self.agent_reconciles(process, state, pick),
             Attempted::AgentReleases => self.agent_releases(process, state, pick),
             Attempted::SettleTwice => self.settle_twice(process, state, pick),
+            Attempted::JoinEarly => join_early(state, pick),
+            Attempted::CompleteEarly => complete(state).map(|wanted| wanted.map(|(ask, _)| ask)),
+            Attempted::LoopOn => loop_on(state, pick),
             Attempted::BlindToHolds | Attempted::OtherRun => Ok(None),
         }
     }
@@ -192,7 +196,9 @@ impl Sim {
             paired: false,
         };
         let asks = steps.iter().filter_map(|step| match step {
-            plan::Step::Admit { node_id } => admit(&blind, &act, node_id).ok().flatten(),
+            plan::Step::Admit { node_id } => {
+                admit(&self.cast, &blind, &act, node_id).ok().flatten()
+            }
             plan::Step::Dispatch { node_id, .. } => {
                 let node_id = node_id.clone();
                 Some((
@@ -225,7 +231,8 @@ impl Sim {
         number: u32,
         state: &RunState,
     ) -> Option<Prepared> {
-        let other = (0..crate::plan::RUNS).find(|it| *it != run)?;
+        let mut others = (0..self.cast.runs()).filter(|it| *it != run);
+        let other = others.find(|it| process.owners.contains_key(it))?;
         let (_, foreign) = newest(process, other)?;
         let id = foreign.deliveries.keys().next()?.clone();
         let own = claimed(state).first().cloned()?;
@@ -305,7 +312,7 @@ fn expired(process: &mut Process, state: &RunState, pick: u8) -> Result<Option<A
     Ok(body.map(|body| Ask::of(ENGINE, body)))
 }
 
-fn admit_again(state: &RunState, pick: u8) -> Result<Option<Ask>, Error> {
+fn admit_again(cast: &Cast, state: &RunState, pick: u8) -> Result<Option<Ask>, Error> {
     let admitted = state
         .nodes
         .iter()
@@ -323,7 +330,7 @@ fn admit_again(state: &RunState, pick: u8) -> Result<Option<Ask>, Error> {
         kill: Kill::No,
         paired: false,
     };
-    Ok(admit(state, &act, &node_id)?.map(|(ask, _)| ask))
+    Ok(admit(cast, state, &act, &node_id)?.map(|(ask, _)| ask))
 }
 
 fn retry(state: &RunState, what: Attempted, pick: u8) -> Result<Option<Ask>, Error> {

@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use aiws::id::{ActivationId, AssessmentId, HandoffId};
 use aiws::record::{Assessment, ConsumptionState, Delivery, DeliveryState, Manifest};
 
+use praxis_plant::{self as plant, Plant};
+
 use crate::run::{Committed, RunState};
 
 /// The manifest's deliveries that can still become invalid; an excluded one stays so (HD-01.T7).
@@ -27,6 +29,9 @@ pub(super) fn deliveries<'a>(
 
 /// The activations that consumed a delivery of the manifest.
 pub(super) fn consumptions(state: &RunState, id: &HandoffId) -> Vec<ActivationId> {
+    if plant::is(Plant::InvalidationForgets) {
+        return Vec::new();
+    }
     let consumes = state.consumptions.values().filter(|bound| {
         let mut inputs = bound.inputs.iter();
         bound.state == ConsumptionState::Valid

@@ -9,10 +9,12 @@ use aiws::id::OperationId;
 use aiws::object;
 use aiws::record::{ActorKind, AuthorKind, Operation, OperationStatus, Summary};
 
+use praxis_plant::{self as plant, Plant};
+
 use super::pipeline::members;
 use crate::command::{Body, Command, RecordSummary, SummaryProposal};
 use crate::decision::{Decision, Rejection};
-use crate::event::{Identity, IdentityKind, Outcome};
+use crate::event::{DueChange, DueKind, Identity, IdentityKind, Outcome};
 use crate::facts::Facts;
 use crate::guard::{Guard, check, need};
 use crate::run::{Committed, RunState};
@@ -84,12 +86,24 @@ pub(super) fn decide(
                 summary_id: said.summary_id.clone(),
             }],
             identities: vec![identity],
+            due: moved(state),
             ..Outcome::default()
         },
         result: object! { "summaryId": &said.summary_id, "handoff": to_value(&said.handoff)? },
         same: Vec::new(),
         before_ms: Vec::new(),
     })
+}
+
+/// Nothing, but for a planted defect.
+fn moved(state: &RunState) -> Vec<DueChange> {
+    let change = DueChange {
+        stream: state.stream.clone(),
+        kind: DueKind::Live,
+        at_ms: None,
+    };
+    let planted = plant::is(Plant::SummaryMovesDue);
+    planted.then_some(change).into_iter().collect()
 }
 
 /// The record of what was said, at its time and place.
