@@ -66,16 +66,23 @@ impl de::Error for Failed {
     }
 
     fn unknown_variant(found: &str, expected: &'static [&'static str]) -> Failed {
-        let (found, known) = (beginning(found), expected.join(", "));
-        Failed(format!("expected one of {known}, found {found:?}"))
+        let (found, known) = (beginning(found), one_of(expected));
+        Failed(format!("unknown variant `{found}`, expected {known}"))
     }
 
     fn unknown_field(found: &str, expected: &'static [&'static str]) -> Failed {
-        let (found, known) = (beginning(found), expected.join(", "));
-        match expected {
-            [] => Failed(format!("expected no members, found {found:?}")),
-            _ => Failed(format!("expected no members but {known}, found {found:?}")),
-        }
+        let (found, known) = (beginning(found), one_of(expected));
+        Failed(format!("unknown field `{found}`, expected {known}"))
+    }
+}
+
+/// The names of a closed set, as serde lists them.
+fn one_of(names: &[&str]) -> String {
+    match names {
+        [] => "none".to_owned(),
+        [one] => format!("`{one}`"),
+        [one, other] => format!("`{one}` or `{other}`"),
+        more => format!("one of `{}`", more.join("`, `")),
     }
 }
 

@@ -131,6 +131,12 @@ pub enum Request {
         /// Why.
         #[serde(default)]
         reason: Option<String>,
+        /// The node whose branch is held, instead of the whole run.
+        #[serde(default)]
+        branch: Option<String>,
+        /// Only says what the branch has.
+        #[serde(default)]
+        dry_run: bool,
     },
     /// Lets a paused run go on.
     Continue {
@@ -316,6 +322,7 @@ impl Request {
                 | Self::Doctor {}
                 | Self::Backup { .. }
                 | Self::Clean { dry_run: true, .. }
+                | Self::Pause { dry_run: true, .. }
         )
     }
 }

@@ -106,7 +106,10 @@ fn stages() -> String {
             .collect();
         names.sort_unstable();
         names.dedup();
-        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        let mut names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        if names.is_empty() {
+            names.push("-".to_owned());
+        }
         let number = stage.number().unwrap_or_default();
         let _ = writeln!(out, "| {number} {} | {} |", stage.name(), names.join(", "));
     }

@@ -91,14 +91,23 @@ pub struct Recheck {
 /// `praxis pause`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-What runs now ends by itself and is recorded; nothing new starts.
+What runs now ends by itself and is recorded; nothing new starts. With --branch that holds for one node and all that
+depends on it, and what stands beside goes on: the nodes are shown, and at a terminal you are asked. Nodes are named by
+praxis show; praxis recheck lifts one hold, praxis continue all of yours.
 
-Example:
-  praxis pause r-7f3 --reason \"waiting for the release\"")]
+Examples:
+  praxis pause r-7f3 --reason \"waiting for the release\"
+  praxis pause r-7f3 --branch correct-1 --dry-run")]
 pub struct Pause {
     /// The run, or an unambiguous beginning of its name
     #[arg(value_name = "RUN")]
     pub run: String,
+    /// Hold this node and all that depends on it instead of the whole run
+    #[arg(long, value_name = "NODE")]
+    pub branch: Option<String>,
+    /// Only say which nodes the branch has
+    #[arg(long, requires = "branch")]
+    pub dry_run: bool,
     /// Why; it is kept with the decision
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,

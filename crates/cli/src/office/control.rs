@@ -3,14 +3,10 @@
 
 use std::sync::Arc;
 
-use aiws::decimal::Dec;
 use aiws::error::{Code, Error};
 use aiws::id::{HoldId, RunId};
 use aiws::object;
-use aiws::record::{
-    AttemptStatus, Hold, HoldDecision, HoldReason, HoldScope, HoldScopeKind, HoldState, Lifecycle,
-    Ref,
-};
+use aiws::record::{AttemptStatus, Hold, HoldDecision, HoldReason, HoldState, Lifecycle};
 use praxis_engine::Capability;
 use praxis_model::command::{
     Body, CancelRun, FinishCancelRun, HoldProposal, Intent, PlaceHold, ResolveHold,
@@ -19,28 +15,35 @@ use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
 
 use super::person::{Said, decision_ref};
-use super::{Office, Peer, blocking};
+use super::{Office, Peer, blocking, branch};
 use crate::answer::{Answer, View};
 use crate::coding::pending::next_id;
 use crate::exit::Exit;
+use crate::render::escape::line;
 use crate::render::page::short;
 use crate::render::{json, program};
 use crate::request::Given;
 
 impl Office {
-    /// Places an OPERATOR hold over the run: what runs goes on, nothing new starts.
+    /// Places an OPERATOR hold over the run or a branch of it: what runs goes on, nothing new starts there.
     pub(super) async fn pause(
         &self,
         named: &str,
+        branch: Option<&str>,
         reason: Option<String>,
         view: View,
         peer: &Peer,
     ) -> Result<Answer, Error> {
         let (subject, state) = self.meant(named).await?;
         let run = self.live(&subject, &state)?;
-        if operator_holds(&state).any(|hold| hold.scope.kind == HoldScopeKind::Run) {
+        let scope = branch::scope(&state, &run, branch)?;
+        let what = match branch {
+            None => format!("run {run}"),
+            Some(node) => format!("branch {node} of run {run}"),
+        };
+        if operator_holds(&state).any(|hold| branch::is_of(hold, &scope)) {
             let message = format!(
-                "expected run {run} not to be paused, found that it is; {} continue {run} lets it go on",
+                "expected {what} not to be paused, found that it is; {} continue {run} lets it go on",
                 program()
             );
             return Err(Error::new(Code::StateInvalid, message));
@@ -48,18 +51,12 @@ impl Office {
         let person = self
             .controls("pause", &run, reason.as_deref(), peer)
             .await?;
-        let one = Dec::from_u64(1);
+        let nodes = branch::covered(&state, &scope);
+        let nodes: Vec<String> = nodes.iter().map(|node| line(node.as_str())).collect();
         let hold_id = HoldId::from(next_id(&state, "hold"));
         let hold = HoldProposal {
             hold_id: hold_id.clone(),
-            scope: HoldScope {
-                kind: HoldScopeKind::Run,
-                scope_ref: Ref {
-                    id: run.as_id(),
-                    revision: one,
-                },
-                resolver_revision: one,
-            },
+            scope,
             reason: HoldReason::Operator,
             owner: person.actor_id().as_id(),
             blockers: Vec::new(),
@@ -73,15 +70,22 @@ impl Office {
         let busy = in_flight(&state).count();
         let value = json::object(
             "paused",
-            object! { "run": run.as_str(), "holdId": hold_id.as_str(), "inFlight": busy.to_string() },
+            object! {
+                "run": run.as_str(), "holdId": hold_id.as_str(), "inFlight": busy.to_string(), "branch": branch,
+                "nodes": nodes.clone(),
+            },
         );
         Ok(Answer::done(value, view, |_| {
             let rest = match busy {
                 0 => "nothing runs".to_owned(),
                 _ => "what runs now ends by itself and is recorded".to_owned(),
             };
+            let covers = match branch {
+                None => "nothing new starts".to_owned(),
+                Some(_) => format!("nothing new starts in {}", nodes.join(", ")),
+            };
             format!(
-                "run {run} is paused: nothing new starts, {rest}\nnext\n  {} continue {run}\n",
+                "{what} is paused: {covers}, {rest}\nnext\n  {} continue {run}\n",
                 program()
             )
         }))
@@ -302,7 +306,7 @@ impl Office {
     }
 }
 
-fn run_of(subject: &Subject) -> Result<RunId, Error> {
+pub(super) fn run_of(subject: &Subject) -> Result<RunId, Error> {
     let run = subject.run_id.clone();
     run.ok_or_else(|| Error::new(Code::RunNotFound, "expected a run, found a mission"))
 }

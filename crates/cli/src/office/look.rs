@@ -72,6 +72,12 @@ pub fn look(reader: &Reader, request: &Request, view: View) -> Result<Answer, Er
             dry_run: true,
             older_than_days,
         } => verbs::clean::answer(reader, true, *older_than_days, view),
+        Request::Pause {
+            run,
+            branch,
+            dry_run: true,
+            ..
+        } => super::branch::answer(reader, run, branch.as_deref(), view),
         other => Err(Error::new(
             Code::Usage,
             format!("expected a request that only looks, found {other:?}"),

@@ -2,6 +2,7 @@
 //! Invariant: what only looks is answered from the journal; what changes something is a command of the engine, in the
 //! name of somebody of whom it was proven. Opened by the verbs that need an engine, served by `socket::server`.
 
+mod branch;
 mod control;
 mod decide;
 mod drive;
@@ -113,7 +114,15 @@ impl Office {
             Request::Decide(decide) => self.decide(decide, view, peer).await,
             Request::Recheck { hold, reason } => self.recheck(&hold, reason, view, peer).await,
             Request::Cancel { run, reason } => self.cancel(&run, reason, view, peer).await,
-            Request::Pause { run, reason } => self.pause(&run, reason, view, peer).await,
+            Request::Pause {
+                run,
+                reason,
+                branch,
+                dry_run: _,
+            } => {
+                let branch = branch.as_deref();
+                self.pause(&run, branch, reason, view, peer).await
+            }
             Request::Continue { run, reason } => self.go_on(&run, reason, view, peer).await,
             Request::Reconcile {
                 attempt,

@@ -7,7 +7,7 @@ use aiws::json::Value;
 
 use super::{Call, ask, block_on};
 use crate::answer::View;
-use crate::args::{Approve, Deny};
+use crate::args::{Approve, Deny, Pause};
 use crate::exit::Exit;
 use crate::follow::{Asked, ask_person};
 use crate::prompt::at_terminal;
@@ -118,4 +118,32 @@ pub fn deny(call: &Call, args: &Deny) -> Result<Exit, Error> {
             reason: Some(args.reason.clone()),
         }),
     )
+}
+
+/// Runs `pause`; of a branch it says first what that has, and asks where somebody can be asked.
+///
+/// # Errors
+///
+/// `SCOPE_UNSUPPORTED` for a node that the run does not have; else as for [`approve`].
+pub fn pause(call: &Call, args: &Pause) -> Result<Exit, Error> {
+    let request = |dry_run: bool| Request::Pause {
+        run: args.run.clone(),
+        reason: args.reason.clone(),
+        branch: args.branch.clone(),
+        dry_run,
+    };
+    if args.dry_run {
+        return ask(call, request(true));
+    }
+    if args.branch.is_some() {
+        let found = block_on(seat::ask(&call.store, request(true), View::PROGRAM))?;
+        let nodes = found.value.get("nodes").and_then(Value::as_array);
+        let nodes = nodes.unwrap_or_default().iter().filter_map(Value::as_str);
+        let nodes: Vec<&str> = nodes.collect();
+        let question = format!("Start nothing new in {}?", nodes.join(", "));
+        if super::confirmed(call, &question)?.is_none() {
+            return Ok(Exit::Waits);
+        }
+    }
+    ask(call, request(false))
 }

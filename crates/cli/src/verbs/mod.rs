@@ -86,10 +86,7 @@ pub fn run(cli: Cli) -> Result<Exit, Error> {
             let (hold, reason) = (args.hold, args.reason);
             ask(&call, Request::Recheck { hold, reason })
         }
-        Verb::Pause(args) => {
-            let (run, reason) = (args.run, args.reason);
-            ask(&call, Request::Pause { run, reason })
-        }
+        Verb::Pause(args) => decide::pause(&call, &args),
         Verb::Continue(args) => {
             let (run, reason) = (args.run, args.reason);
             ask(&call, Request::Continue { run, reason })
