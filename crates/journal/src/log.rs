@@ -17,7 +17,7 @@ use crate::backend::{Failed, Watched};
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::rows::LogCursor;
-use crate::segment::{self, LOG, Segment, UNFINISHED, finish, name};
+use crate::segment::{self, LOG, Segment, UNFINISHED, finish, follows, name, numbers};
 
 /// Most bytes of frames that a reader takes in one hold of the lock, and most frames.
 const CHUNK_BYTES: usize = 4 << 20;
@@ -134,10 +134,8 @@ impl Log {
     /// The last event's place.
     pub fn last(&self) -> Result<LogCursor, StoreError> {
         self.reading(|state| {
-            let mut segments = state
-                .hot
-                .iter()
-                .chain(state.sealed.iter().rev().map(|(_, segment)| segment));
+            let sealed = state.sealed.iter().rev().map(|(_, segment)| segment);
+            let mut segments = std::iter::once(state.hot()?).chain(sealed);
             let found = segments.find_map(|segment| last(segment).transpose());
             found.unwrap_or(Ok(LogCursor::START))
         })
@@ -310,11 +308,13 @@ impl Log {
             }
         };
         let mut state = self.state_mut();
-        drop(state.hot.replace(fresh));
+        // Until the full one is open for reading it is the last one, which whoever needs it opens again.
+        drop(state.hot.take());
         let sealed = match Segment::open_read(&*self.disk, number, true) {
             Ok(sealed) => sealed,
             Err(_) => Segment::open_copy(&*self.disk, number)?,
         };
+        state.hot = Some(fresh);
         state.sealed.push((first, sealed));
         state.hot_first = last + 1;
         Ok(true)
@@ -326,6 +326,17 @@ impl Log {
         state.closed = true;
         state.sealed.clear();
         state.hot = None;
+    }
+
+    /// What is wrong with the pages of the growing segment, if anything is.
+    pub fn damage(disk: &dyn Disk) -> Result<Option<StoreError>, StoreError> {
+        let Some(last) = numbers(disk)?.last().copied() else {
+            return Ok(None);
+        };
+        match Segment::sound(disk, last) {
+            Err(error @ StoreError::Corrupt { .. }) => Ok(Some(error)),
+            other => other.map(|()| None),
+        }
     }
 
     /// Removes what a crash left under temporary names, and makes the names that are there durable.
@@ -373,6 +384,16 @@ impl State {
         self.hot.as_ref().map_or(next, |hot| hot.number)
     }
 
+    /// The growing segment.
+    fn hot(&self) -> Result<&Segment, StoreError> {
+        if self.closed {
+            return Err(StoreError::Closed);
+        }
+        self.hot.as_ref().ok_or_else(|| StoreError::ReadOnly {
+            why: "the log's last segment cannot be read until the store is reopened".to_owned(),
+        })
+    }
+
     fn segment_of(&self, sequence: u64) -> Result<Option<&Segment>, StoreError> {
         if self.closed {
             return Err(StoreError::Closed);
@@ -381,10 +402,7 @@ impl State {
             return Ok(None);
         }
         if sequence >= self.hot_first {
-            let lost = || StoreError::ReadOnly {
-                why: "the log's last segment cannot be read until the store is reopened".to_owned(),
-            };
-            return self.hot.as_ref().map(Some).ok_or_else(lost);
+            return self.hot().map(Some);
         }
         let after = self.sealed.partition_point(|(first, _)| *first <= sequence);
         Ok(after.checked_sub(1).map(|at| &self.sealed[at].1))
@@ -423,38 +441,6 @@ fn replace(disk: &dyn Disk, number: u64) -> Result<(), StoreError> {
     copied().map_err(|cause| {
         drop(disk.remove(&unfinished));
         StoreError::io(&format!("copy {name} after a storage error"), &cause)
-    })
-}
-
-fn numbers(disk: &dyn Disk) -> Result<Vec<u64>, StoreError> {
-    let names = disk
-        .list()
-        .map_err(|cause| StoreError::io("list the store", &cause))?;
-    let mut numbers: Vec<u64> = names
-        .iter()
-        .filter_map(|name| segment::number(name))
-        .collect();
-    numbers.sort_unstable();
-    match (1..)
-        .zip(&numbers)
-        .find(|(expected, found)| expected != *found)
-    {
-        Some((missing, _)) => Err(StoreError::Corrupt {
-            place: name(missing),
-            what: "the segment is missing".to_owned(),
-        }),
-        None => Ok(numbers),
-    }
-}
-
-fn follows(expected: u64, found: u64, number: u64) -> Result<(), StoreError> {
-    if expected == found {
-        return Ok(());
-    }
-    let what = format!("expected its first event at sequence {expected}, found {found}");
-    Err(StoreError::Corrupt {
-        place: name(number),
-        what,
     })
 }
 

@@ -17,6 +17,7 @@ use crate::database::Db;
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::limits::{CACHE_BYTES, COPY_BYTES, SEALED_CACHE_BYTES};
+use crate::overlay::Overlay;
 
 /// The one table of a segment.
 pub(crate) const LOG: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("log");
@@ -119,15 +120,39 @@ impl Segment {
         copy(&source, &*memory).map_err(|cause| StoreError::io(&doing, &cause))?;
         let watched = Watched::new(memory);
         let db = guarded(&doing, || {
-            Builder::new()
-                .create_with_backend(watched.clone())
-                .map_err(|cause| StoreError::redb(&doing, cause))
+            let opened = Builder::new().create_with_backend(watched.clone());
+            let mut db = Db::write(opened.map_err(|cause| StoreError::redb(&doing, cause))?);
+            if let Err(error) = db.checked(&doing) {
+                tracing::warn!(%error, "a damaged segment is read as far as it goes");
+            }
+            Ok(db)
         })?;
         Ok(Self {
             number,
             watched,
-            db: Db::write(db),
+            db,
         })
+    }
+
+    /// Whether every page of a segment has the bytes that its checksum says, before anything writes to the file: a write
+    /// over a damaged page can end in a panic within a panic, which ends the process.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if not; what the disk answered.
+    pub fn sound(disk: &dyn Disk, number: u64) -> Result<(), StoreError> {
+        let name = name(number);
+        let doing = format!("check {name}");
+        let file = existing(disk, &name, false).map_err(|cause| StoreError::io(&doing, &cause))?;
+        let file = Overlay::new(Arc::new(file)).map_err(|cause| StoreError::io(&doing, &cause))?;
+        let checked = guarded(&doing, || {
+            let mut builder = Builder::new();
+            builder.set_cache_size(SEALED_CACHE_BYTES);
+            let opened = builder.create_with_backend(file.clone());
+            let mut db = Db::write(opened.map_err(|cause| StoreError::redb(&doing, cause))?);
+            db.checked(&doing)
+        });
+        file.release();
+        checked
     }
 
     /// A transaction that appends.
@@ -159,6 +184,37 @@ pub(crate) fn number(name: &str) -> Option<u64> {
     let digits = name.strip_prefix("log-")?.strip_suffix(".redb")?;
     let number = digits.parse().ok()?;
     (self::name(number) == name).then_some(number)
+}
+
+/// The numbers of the segments that are there, without a gap.
+pub(crate) fn numbers(disk: &dyn Disk) -> Result<Vec<u64>, StoreError> {
+    let names = disk
+        .list()
+        .map_err(|cause| StoreError::io("list the store", &cause))?;
+    let mut numbers: Vec<u64> = names.iter().filter_map(|name| number(name)).collect();
+    numbers.sort_unstable();
+    match (1..)
+        .zip(&numbers)
+        .find(|(expected, found)| expected != *found)
+    {
+        Some((missing, _)) => Err(StoreError::Corrupt {
+            place: name(missing),
+            what: "the segment is missing".to_owned(),
+        }),
+        None => Ok(numbers),
+    }
+}
+
+/// A segment begins where the one before it ends.
+pub(crate) fn follows(expected: u64, found: u64, number: u64) -> Result<(), StoreError> {
+    if expected == found {
+        return Ok(());
+    }
+    let what = format!("expected its first event at sequence {expected}, found {found}");
+    Err(StoreError::Corrupt {
+        place: name(number),
+        what,
+    })
 }
 
 /// Runs `work`, which calls redb; a panic there becomes an error, and the process goes on.

@@ -63,6 +63,11 @@ impl Ledger {
         if write {
             Log::sweep(&*disk)?;
         }
+        let damage = match write && options.check_pages {
+            true => Log::damage(&*disk)?,
+            false => None,
+        };
+        let write = write && damage.is_none();
         let log = Log::open(Arc::clone(&disk), options.segment_bytes, write)?;
         let CaughtUp {
             index,
@@ -70,6 +75,7 @@ impl Ledger {
             dirty,
             flushed,
         } = catch_up(&*disk, &store, &log, write)?;
+        view.read_only = damage.or(view.read_only);
         if write {
             view.boot = next_boot(view.boot)?;
         } else if view.read_only.is_none() {

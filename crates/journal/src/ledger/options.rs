@@ -47,6 +47,9 @@ pub struct Options {
     pub disk: Option<Arc<dyn Disk>>,
     /// Changes nothing on the disk and refuses every append.
     pub read_only: bool,
+    /// Compares every page of the growing segment with its checksum before anything is written. It costs one read of
+    /// at most a segment; without it a damaged page can end the process.
+    pub check_pages: bool,
     /// Most appends in one commit.
     pub batch_max: usize,
     /// Most appends that wait for the writer.
@@ -64,6 +67,7 @@ impl Default for Options {
             segment_bytes: limits::SEGMENT_BYTES,
             disk: None,
             read_only: false,
+            check_pages: true,
             batch_max: limits::BATCH_MAX,
             queue_appends: limits::QUEUE_APPENDS,
             flush_interval_ms: limits::FLUSH_INTERVAL_MS,

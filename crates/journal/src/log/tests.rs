@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::AtomicUsize;
 
 use praxis_journal_format::seal::hash_of;
 use praxis_journal_format::{FORMAT_VERSION, Frame};
@@ -217,4 +218,85 @@ fn an_emptied_segment_is_not_made_anew() {
             assert_eq!(fs::metadata(&path).unwrap().len(), 0);
         }
     }
+}
+
+/// A disk that refuses to open one file so many times.
+#[derive(Debug)]
+struct Flaky {
+    inner: FileDisk,
+    name: String,
+    refusals: AtomicUsize,
+}
+
+impl Disk for Flaky {
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.inner.list()
+    }
+
+    fn open(&self, name: &str, write: bool) -> io::Result<Arc<dyn StorageBackend>> {
+        let less = |left: usize| left.checked_sub(1);
+        let order = Ordering::SeqCst;
+        if name == self.name && self.refusals.fetch_update(order, order, less).is_ok() {
+            return Err(io::Error::other("too many files are open"));
+        }
+        self.inner.open(name, write)
+    }
+
+    fn create(&self, name: &str) -> io::Result<Arc<dyn StorageBackend>> {
+        self.inner.create(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.inner.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.inner.remove(name)
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        self.inner.sync_directory()
+    }
+}
+
+/// Proves STO-4: a full segment that cannot be opened for reading, nor copied, is not taken for an empty one: its events are
+/// refused until it opens, and then they are there.
+#[test]
+fn sto_4_a_full_segment_that_does_not_open_is_not_empty() {
+    let folder = TempDir::new().unwrap();
+    let flaky = Arc::new(Flaky {
+        inner: FileDisk::new(folder.path()),
+        name: name(1),
+        refusals: AtomicUsize::new(0),
+    });
+    let log = Log::create(flaky.clone(), 1).unwrap();
+    appended(&log, 1..=2);
+    // Two for the roll-over, and one for each of three reads.
+    flaky.refusals.store(5, Ordering::SeqCst);
+    assert!(log.roll_over().is_err());
+    assert!(log.frame(1).is_err());
+    assert!(log.chunk(1).is_err());
+    assert!(log.last().is_err());
+    assert_holds(&log, 2);
+    appended(&log, 3..=3);
+    assert!(log.roll_over().unwrap());
+    appended(&log, 4..=4);
+    assert_holds(&log, 4);
+    log.close();
+    assert_holds(&Log::open(flaky, 1, true).unwrap(), 4);
+}
+
+/// Proves STO-4: where the log ends is not told while its last segment is not open, or the log is closed.
+#[test]
+fn sto_4_the_end_is_told_by_the_last_segment_alone() {
+    let folder = TempDir::new().unwrap();
+    let log = three(folder.path());
+    let (file, away) = (folder.path().join(name(3)), folder.path().join("away"));
+    log.state_mut().hot = None;
+    fs::rename(&file, &away).unwrap();
+    assert!(matches!(log.last(), Err(StoreError::ReadOnly { .. })));
+    fs::rename(&away, &file).unwrap();
+    assert_eq!(log.last().unwrap().sequence, 4);
+    log.close();
+    assert!(matches!(log.last(), Err(StoreError::Closed)));
 }
