@@ -8,9 +8,6 @@ use std::sync::Arc;
 use aiws::error::{Code, Error, Stage};
 use praxis_journal::{Append, AppendError, Appended, Conditions, Refusal, StoreError};
 use praxis_journal_format::Sealed;
-use praxis_model::account::Posting;
-use praxis_model::event::Event;
-use praxis_model::table::{Launch, launches};
 use tokio::sync::oneshot;
 
 use crate::core::Core;
@@ -33,7 +30,7 @@ pub(crate) enum Outcome {
     Refused {
         /// The refusal.
         error: Error,
-        /// The part that it is about, from 1; none where it is about all of them.
+        /// The part that the writer refused, from 1; none where it refused all of them.
         part: Option<usize>,
     },
     /// Nobody can say before the log was looked at (T-10).
@@ -75,7 +72,7 @@ pub(crate) async fn append(core: &Core, sealed: &[Arc<Sealed>], conditions: Cond
             Ok(events) => Outcome::Replayed(events),
             Err(error) => whole(error),
         },
-        Ok(Err(AppendError::Refused(refusal))) => refused(&refusal, sealed),
+        Ok(Err(AppendError::Refused { refusal, part })) => refused(&refusal, part),
         Ok(Err(AppendError::Store(error))) => Outcome::InDoubt(error),
         Err(_) => whole(writer_gone()),
     }
@@ -85,7 +82,7 @@ fn whole(error: Error) -> Outcome {
     Outcome::Refused { error, part: None }
 }
 
-fn refused(refusal: &Refusal, sealed: &[Arc<Sealed>]) -> Outcome {
+fn refused(refusal: &Refusal, part: Option<usize>) -> Outcome {
     let error = error_of(refusal);
     match refusal {
         Refusal::Head { .. } => Outcome::Moved {
@@ -100,30 +97,8 @@ fn refused(refusal: &Refusal, sealed: &[Arc<Sealed>]) -> Outcome {
             error,
             what: Moved::Time,
         },
-        _ => Outcome::Refused {
-            error,
-            part: refused_part(refusal, sealed),
-        },
+        _ => Outcome::Refused { error, part },
     }
-}
-
-/// The first part that a refusal can be about, from 1.
-fn refused_part(refusal: &Refusal, sealed: &[Arc<Sealed>]) -> Option<usize> {
-    let concerns = |event: &Event| match refusal {
-        Refusal::Gate { gate, .. } => {
-            launches(event.kind) != Launch::Nothing && gate.stops(event.outcome.launched_in())
-        }
-        Refusal::Identity { identity, .. } => {
-            let mut taken = event.outcome.identities.iter();
-            taken.any(|own| own.kind == identity.kind && own.key == identity.key)
-        }
-        Refusal::Bounded { account, .. } => event.outcome.accounts.iter().any(
-            |posting| matches!(posting, Posting::Reserve { account: own, .. } if own == account),
-        ),
-        _ => false,
-    };
-    let at = sealed.iter().position(|part| concerns(&part.event))?;
-    Some(at + 1)
 }
 
 /// The refusal in the protocol's form, in the stage that its condition guards.

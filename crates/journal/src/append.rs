@@ -1,6 +1,7 @@
 //! What is handed to the writer, and what comes back.
 //!
-//! Invariant: an append is all or nothing; a refusal names the first condition, in stage order, that failed.
+//! Invariant: an append is all or nothing; a refusal names the first condition, in stage order, that failed, and the part
+//! that it failed for.
 //! Made by the engine's actors (hop 4 of 5), checked in conditions, answered by the ledger.
 
 use aiws::decimal::Dec;
@@ -153,8 +154,13 @@ pub enum Appended {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {
     /// A condition did not hold. Nothing changed.
-    #[error(transparent)]
-    Refused(#[from] Box<Refusal>),
+    #[error("{refusal}")]
+    Refused {
+        /// The condition.
+        refusal: Box<Refusal>,
+        /// The part that it failed for, from 1; none where it failed for the whole append (T-82).
+        part: Option<usize>,
+    },
     /// The store could not take it.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -164,8 +170,19 @@ impl AppendError {
     /// The code that callers branch on.
     pub fn code(&self) -> Code {
         match self {
-            Self::Refused(refusal) => refusal.code(),
+            Self::Refused { refusal, .. } => refusal.code(),
             Self::Store(error) => error.code(),
+        }
+    }
+
+    /// The same, found at this part. What is asked of the append as a whole and fails at once is no part's fault.
+    pub(crate) fn at_part(self, part: usize) -> Self {
+        match self {
+            Self::Refused { refusal, .. } if part > 1 || !refusal.is_of_all() => Self::Refused {
+                refusal,
+                part: Some(part),
+            },
+            error => error,
         }
     }
 }
@@ -277,6 +294,18 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// Whether the condition is the whole append's: where it begins, who appends it, what was read for it, and when.
+    fn is_of_all(&self) -> bool {
+        matches!(
+            self,
+            Self::Head { .. }
+                | Self::Fence { .. }
+                | Self::Clock { .. }
+                | Self::Same { .. }
+                | Self::Before { .. }
+        )
+    }
+
     /// The code that callers branch on.
     pub fn code(&self) -> Code {
         match self {

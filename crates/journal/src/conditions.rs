@@ -64,14 +64,12 @@ pub(crate) fn check(
     if let Some(sequence) = replayed(view, &first.event, lookup)? {
         return Ok(Checked::Replayed { sequence });
     }
-    append
-        .sealed
-        .iter()
-        .try_for_each(|sealed| conditioned(&sealed.event, conditions))?;
+    for (part, sealed) in (1..).zip(&append.sealed) {
+        conditioned(&sealed.event, conditions).map_err(|error| error.at_part(part))?;
+    }
     // Each part is checked against the parts before it, as if they had been committed.
     let mut next = Box::new(view.clone());
-    let mut hints = Vec::with_capacity(append.sealed.len());
-    for sealed in &append.sealed {
+    let mut take = |sealed: &Sealed| {
         head(&next, &sealed.event)?;
         fence(old(Plant::FenceAtBatchStart, start, &next), conditions)?;
         clock(conditions, now.clock_steps)?;
@@ -87,7 +85,12 @@ pub(crate) fn check(
             .map_or(0, |row| row.sequence);
         let boot = marker(&next, &sealed.event);
         next.apply(sealed, boot, dirty).map_err(illegal)?;
-        hints.push(Hint { previous, boot });
+        Ok(Hint { previous, boot })
+    };
+    let mut hints = Vec::with_capacity(append.sealed.len());
+    for (part, sealed) in (1..).zip(&append.sealed) {
+        let taken: Result<Hint, AppendError> = take(sealed);
+        hints.push(taken.map_err(|error| error.at_part(part))?);
     }
     Ok(Checked::Accepted { next, hints })
 }
@@ -117,8 +120,8 @@ fn well_formed(append: &Append) -> Result<&Sealed, AppendError> {
         return Err(illegal(format!("it has more than {APPEND_EVENTS} events")));
     }
     let of = append.sealed.len() as u64;
-    for (k, sealed) in (1..).zip(&append.sealed) {
-        let event = &sealed.event;
+    for (part, sealed) in (1..).zip(&append.sealed) {
+        let (k, event) = (part as u64, &sealed.event);
         if event.part.k != U64(k) || event.part.of != U64(of) {
             return Err(illegal(format!(
                 "expected part {k} of {of}, found {} of {}",
@@ -131,9 +134,8 @@ fn well_formed(append: &Append) -> Result<&Sealed, AppendError> {
             return Err(illegal("its parts are of different requests".to_owned()));
         }
         if !belongs(&event.subject, &event.stream) {
-            return Err(illegal(
-                "its stream belongs neither to its subject nor to its mission".to_owned(),
-            ));
+            let what = "its stream belongs neither to its subject nor to its mission";
+            return Err(illegal(what.to_owned()).at_part(part));
         }
     }
     let named = &append.conditions.request;
@@ -376,9 +378,12 @@ fn bounded(view: &View, event: &Event) -> Result<(), AppendError> {
 }
 
 fn refuse(refusal: Refusal) -> AppendError {
-    AppendError::Refused(Box::new(refusal))
+    AppendError::Refused {
+        refusal: Box::new(refusal),
+        part: None,
+    }
 }
 
-fn illegal(what: String) -> AppendError {
+pub(crate) fn illegal(what: String) -> AppendError {
     refuse(Refusal::Illegal { what })
 }

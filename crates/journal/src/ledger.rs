@@ -12,8 +12,8 @@ use praxis_journal_format::{Frame, Sealed};
 use praxis_plant::{self as plant, Plant};
 
 use crate::RequestKey;
-use crate::append::{Append, AppendError, AppendResult, Appended, Refusal};
-use crate::conditions::{Checked, Hint, Lookup, Now, check};
+use crate::append::{Append, AppendError, AppendResult, Appended};
+use crate::conditions::{Checked, Hint, Lookup, Now, check, illegal};
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::index::{Flush, Index, Snapshot};
@@ -364,13 +364,11 @@ impl Ledger {
             Checked::Accepted { next, hints } => (next, hints),
         };
         let (bytes, frames) = (self.frames.bytes.len(), self.frames.ends.len());
-        for (sealed, Hint { previous, boot }) in append.sealed.iter().zip(hints) {
+        for ((part, sealed), Hint { previous, boot }) in (1..).zip(&append.sealed).zip(hints) {
             if let Err(cause) = Frame::of(sealed, previous, boot).encode(&mut self.frames.bytes) {
                 self.frames.bytes.truncate(bytes);
                 self.frames.ends.truncate(frames);
-                return Err(AppendError::Refused(Box::new(Refusal::Illegal {
-                    what: cause.to_string(),
-                })));
+                return Err(illegal(cause.to_string()).at_part(part));
             }
             self.frames.ends.push(self.frames.bytes.len());
         }

@@ -71,7 +71,7 @@ impl Store {
             (after.cursor, after.last_ms)
         );
         match error {
-            praxis_journal::AppendError::Refused(refusal) => (refusal.code(), *refusal),
+            praxis_journal::AppendError::Refused { refusal, .. } => (refusal.code(), *refusal),
             praxis_journal::AppendError::Store(error) => panic!("{error}"),
         }
     }

@@ -80,7 +80,7 @@ impl Store {
     fn refused_by(&mut self, node: Option<&str>) -> Gate {
         let append = self.launch(node);
         match self.commit(append) {
-            Err(AppendError::Refused(refusal)) => {
+            Err(AppendError::Refused { refusal, .. }) => {
                 assert_eq!(refusal.code(), Code::HoldActive);
                 match *refusal {
                     Refusal::Gate { gate, .. } => gate,

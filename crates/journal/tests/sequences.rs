@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use aiws::decimal::{Dec, U64};
+use aiws::error::Code;
 use praxis_journal::{Append, AppendError, Appended, FileDisk, Ledger, Options, Refusal};
 use praxis_model::account::Posting;
 use praxis_model::command::Body;
@@ -61,12 +62,17 @@ impl Store {
 
     /// The refusal of an append, which leaves everything as it was.
     fn refused(&mut self, append: Append) -> Refusal {
+        self.refused_at(append).0
+    }
+
+    /// The same, with the part that was refused.
+    fn refused_at(&mut self, append: Append) -> (Refusal, Option<usize>) {
         let before = self.ledger.view();
         let answer = self.ledger.commit(&[append], 0).remove(0);
         let after = self.ledger.view();
         assert_eq!(before.cursor, after.cursor);
         match answer {
-            Err(AppendError::Refused(refusal)) => *refusal,
+            Err(AppendError::Refused { refusal, part }) => (*refusal, part),
             answer => panic!("{answer:?}"),
         }
     }
@@ -209,4 +215,95 @@ fn t_82_a_launching_part_needs_its_conditions_wherever_it_stands() {
     assert!(matches!(store.refused(append), Refusal::Illegal { .. }));
     let append = store.append(parts);
     store.taken(append);
+}
+
+/// Proves T-82: a refusal has the number of the part that does not fit, not of the first that is like it; what is asked
+/// of the whole append and fails at once has none.
+#[test]
+fn t_82_a_refusal_names_its_part() {
+    let mut store = store();
+    let (note, launch) = store.bodies();
+    let quiet = || (note.clone(), Outcome::default());
+    let reserve = |amount| {
+        let posting = Posting::Reserve {
+            account: store.script.account().unwrap(),
+            amount: Dec::from_u64(amount),
+        };
+        let outcome = Outcome {
+            accounts: vec![posting],
+            ..Outcome::default()
+        };
+        (note.clone(), outcome)
+    };
+    let take = |key: &str| {
+        let identity = Identity {
+            kind: IdentityKind::Run,
+            key: key.parse().unwrap(),
+            digest: aiws::digest::sha256(b""),
+        };
+        let outcome = Outcome {
+            identities: vec![identity],
+            ..Outcome::default()
+        };
+        (note.clone(), outcome)
+    };
+    let close = || {
+        let change = GateChange {
+            scope: store.script.run("run").unwrap(),
+            gate: Gate::Cancel,
+            closed: true,
+        };
+        let outcome = Outcome {
+            gates: vec![change],
+            ..Outcome::default()
+        };
+        (note.clone(), outcome)
+    };
+    let launched = || (launch.clone(), Outcome::default());
+    let room = store.append(vec![reserve(60), quiet(), reserve(30), reserve(11)]);
+    let identity = store.append(vec![take("x"), take("y"), quiet(), take("y")]);
+    let gate = store.append(vec![launched(), close(), quiet(), launched()]);
+    // It launches under another epoch than its fence's.
+    let mut illegal = store.append(vec![launched(), quiet(), launched()]);
+    let mut event = illegal.sealed[2].event.clone();
+    event.owner_epoch = Some(U64(2));
+    illegal.sealed[2] = praxis_journal_format::seal(event).unwrap();
+    let mut unconditioned = store.append(vec![quiet(), launched()]);
+    unconditioned.conditions.gates = None;
+    let mut late = store.append(vec![quiet(), launched()]);
+    late.conditions.before_ms = vec![0];
+    let mut deposed = store.append(vec![quiet(), quiet()]);
+    let fence = deposed.conditions.fence.as_mut().unwrap();
+    fence.1 = 2;
+    let mut moved = store.append(vec![quiet(), quiet()]);
+    moved.conditions.same = vec![(store.script.admission("run").unwrap(), 7)];
+    let mut torn = store.append(vec![quiet(), quiet()]);
+    torn.sealed.pop();
+    let code = |append| {
+        let (refusal, part) = store.refused_at(append);
+        (refusal.code(), part)
+    };
+    let expected = [
+        (Code::BudgetExceeded, Some(4)),
+        (Code::IdentityConflict, Some(4)),
+        (Code::HoldActive, Some(4)),
+        (Code::InternalStore, Some(3)),
+        (Code::LaunchUnconditioned, Some(2)),
+        (Code::DeadlinePassed, None),
+        (Code::StaleOwner, None),
+        (Code::RevisionConflict, None),
+        (Code::InternalStore, None),
+    ];
+    let appends = [
+        room,
+        identity,
+        gate,
+        illegal,
+        unconditioned,
+        late,
+        deposed,
+        moved,
+        torn,
+    ];
+    assert_eq!(appends.map(code), expected);
 }

@@ -286,7 +286,7 @@ impl Sim {
                 return Ok(if closed { Flow::Dies } else { Flow::Goes });
             }
             (
-                AppendError::Refused(_),
+                AppendError::Refused { .. },
                 By::Owner {
                     run, number, epoch, ..
                 },
@@ -300,11 +300,11 @@ impl Sim {
                     owner.state = state;
                 }
             }
-            (AppendError::Refused(_), By::Mission(_)) => {
+            (AppendError::Refused { .. }, By::Mission(_)) => {
                 process.mission =
                     hops::fold_mission(&process.log).map_err(|error| self.internal(&error))?;
             }
-            (AppendError::Refused(_), By::Nobody) => {}
+            (AppendError::Refused { .. }, By::Nobody) => {}
         }
         Ok(Flow::Goes)
     }
@@ -367,7 +367,7 @@ fn answer(result: &AppendResult) -> Answer {
         Ok(Appended::Replayed { sequence }) => Answer::Replayed {
             sequence: *sequence,
         },
-        Err(AppendError::Refused(refusal)) => Answer::Refused {
+        Err(AppendError::Refused { refusal, .. }) => Answer::Refused {
             code: refusal.code().name().to_owned(),
         },
         Err(AppendError::Store(error)) if error.in_doubt() => Answer::InDoubt,

@@ -14,6 +14,7 @@ mod process;
 mod replies;
 mod sequence_forgeries;
 mod sequence_kills;
+mod sequence_races;
 mod sequence_scheduler;
 mod sequences;
 mod shim;

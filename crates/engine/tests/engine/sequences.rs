@@ -104,7 +104,7 @@ pub fn sound(open: &Open) {
 }
 
 /// What two answers have in common, whether or not one is a replay.
-fn answers(sequenced: &Sequenced) -> Vec<(u64, aiws::json::Value)> {
+pub fn answers(sequenced: &Sequenced) -> Vec<(u64, aiws::json::Value)> {
     let steps = sequenced.steps.iter().map(|step| &step.response);
     steps
         .map(|response| (response.revision, response.result.clone()))
