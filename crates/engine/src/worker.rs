@@ -14,6 +14,7 @@ use praxis_model::command::{
     AcknowledgeDelivery, AdmitIntent, Body, BoundaryIntent, ClaimDelivery, Intent, ReleaseDelivery,
     Settle,
 };
+use praxis_model::hold::is_held;
 use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
 
@@ -65,7 +66,7 @@ impl Worker {
                 if let Some(delivery) = claimable(&state, now_ms) {
                     return Ok(delivery.clone());
                 }
-                lease_end_ms(&state).map(|end_ms| end_ms.saturating_sub(now_ms))
+                lease_end_ms(&state, now_ms).map(|end_ms| end_ms.saturating_sub(now_ms))
             };
             let changed = states.changed();
             // A lease ends without an event; the port's clock tells when, and is asked again every so often.
@@ -319,17 +320,18 @@ impl Worker {
     }
 }
 
-/// When the first lease of a claimed delivery ends, UTC milliseconds; none where nothing is claimed.
-fn lease_end_ms(state: &RunState) -> Option<u64> {
+/// When the next lease of a claimed delivery ends, UTC milliseconds; none where none is live.
+fn lease_end_ms(state: &RunState, now_ms: u64) -> Option<u64> {
     let claimed = state.deliveries.values().map(|delivery| &delivery.record);
     claimed
         .filter(|delivery| delivery.state == DeliveryState::Claimed)
         .filter_map(|delivery| delivery.claim.as_ref())
         .map(|claim| claim.expires_at_ms.get())
+        .filter(|end_ms| *end_ms > now_ms)
         .min()
 }
 
-/// The first delivery, in the order of ids, that somebody may claim now.
+/// The first delivery, in the order of ids, that somebody may claim now: no hold covers the node that it goes to.
 fn claimable(state: &RunState, now_ms: u64) -> Option<&Delivery> {
     let open = |delivery: &Delivery| match delivery.state {
         DeliveryState::Pending => true,
@@ -343,5 +345,5 @@ fn claimable(state: &RunState, now_ms: u64) -> Option<&Delivery> {
         .deliveries
         .values()
         .map(|delivery| &delivery.record)
-        .find(|delivery| open(delivery))
+        .find(|delivery| open(delivery) && !is_held(state, &delivery.recipient.node_id))
 }

@@ -97,7 +97,7 @@ pub(crate) fn covering(state: &RunState, node: &NodeId) -> Vec<HoldId> {
 }
 
 /// Whether any open hold covers a node.
-pub(crate) fn is_held(state: &RunState, node: &NodeId) -> bool {
+pub fn is_held(state: &RunState, node: &NodeId) -> bool {
     open(state).any(|hold| contains(&hold.members, Some(node)))
 }
 

@@ -5,20 +5,33 @@
 
 use std::collections::BTreeMap;
 
-use aiws::decimal::Dec;
+use aiws::decimal::{Dec, U64};
 use aiws::digest::Digest;
 use aiws::id::{ActivationId, AttemptId, HoldId, MissionId, NodeId, OperationId, RunId};
 use aiws::record::{
     AttemptStatus, HoldMember, HoldReason, HoldScopeKind, HoldState, Lifecycle, NodeKind,
     OperationStatus,
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::decide::reconcile::is_uncertain;
 use crate::hold;
 use crate::iteration::iterates;
 use crate::plan::{Aggregate, aggregate, ready_nodes};
 use crate::run::{NodeState, NodeStatus, RunState};
+
+/// A number as a record has it: a decimal text, which can be sent back as it is.
+fn text<S: Serializer>(number: &u64, to: S) -> Result<S::Ok, S::Error> {
+    U64(*number).serialize(to)
+}
+
+fn maybe_text<S: Serializer>(number: &Option<u64>, to: S) -> Result<S::Ok, S::Error> {
+    number.map(U64).serialize(to)
+}
+
+fn texts<S: Serializer>(numbers: &BTreeMap<&'static str, u64>, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(numbers.iter().map(|(name, number)| (name, U64(*number))))
+}
 
 /// How a run stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -29,10 +42,12 @@ pub struct Report {
     /// The run; none only for a state that is no run's.
     pub run_id: Option<RunId>,
     /// Revision of the last event.
+    #[serde(serialize_with = "text")]
     pub revision: u64,
     /// Hash of the last event.
     pub last_hash: Digest,
     /// The ownership epoch.
+    #[serde(serialize_with = "text")]
     pub epoch: u64,
     /// The lifecycle.
     pub lifecycle: Lifecycle,
@@ -53,12 +68,16 @@ pub struct Report {
     /// Attempts whose effect nobody knows.
     pub uncertain: Vec<AttemptId>,
     /// Deliveries by state.
+    #[serde(serialize_with = "texts")]
     pub deliveries: BTreeMap<&'static str, u64>,
     /// Committed manifests.
+    #[serde(serialize_with = "text")]
     pub manifests: u64,
     /// Recorded consumptions.
+    #[serde(serialize_with = "text")]
     pub consumptions: u64,
     /// Attempts of the run so far.
+    #[serde(serialize_with = "text")]
     pub attempts: u64,
     /// Spent by this run, in units.
     pub spent: Dec,
@@ -79,7 +98,7 @@ pub struct NodeReport {
     /// Its current activation.
     pub activation_id: ActivationId,
     /// The iteration of a LOOP, from 1; none of any other node.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe_text")]
     pub iteration: Option<u64>,
     /// The node whose choice skipped it.
     pub skipped_by: Option<NodeId>,

@@ -14,7 +14,7 @@ use crate::limits::{MAX_CORRECTIONS, TIMEOUT_SECONDS};
 The agent is any command line. It runs in a private clone and finds its work in the environment:
   PRAXIS_STAGE          plan, implement or correct
   PRAXIS_TASK_FILE      the task              PRAXIS_PLAN_FILE      the approved plan
-  PRAXIS_FEEDBACK_FILE  the failed check      PRAXIS_INPUTS_DIR     verified inputs, a folder each
+  PRAXIS_FEEDBACK_FILE  what failed before    PRAXIS_INPUTS_DIR     verified inputs, a folder each
   PRAXIS_OUTPUT_DIR     write plan.md here    PRAXIS_USAGE_FILE     write the cost in units here
   PRAXIS_OPERATION_ID, PRAXIS_ATTEMPT_ID      stable names for this piece of work and this try
 Exit 0 says that it worked, 75 that it did nothing and may be started again; what it changed in the

@@ -6,13 +6,16 @@ use aiws::decimal::{Dec, DecPlus};
 use aiws::error::Code;
 use aiws::json::Value;
 use aiws::object;
-use aiws::record::{DeliveryState, EffectClass, RestartPolicy};
+use aiws::record::{DeliveryState, EffectClass, HoldDecision, RestartPolicy};
 use aiws::token::ClaimToken;
 use praxis_engine::crash::Point;
 use praxis_engine::limits::MAILBOX_PERMITS;
 use praxis_engine::{EffectOutcome, EffectReport, Shutdown, Worker};
-use praxis_model::command::{AcknowledgeDelivery, Body, CommandType, Intent, ReleaseDelivery};
+use praxis_model::command::{
+    AcknowledgeDelivery, Body, CommandType, Intent, PlaceHold, ReleaseDelivery, ResolveHold,
+};
 
+use crate::owners::hold;
 use crate::support::{
     Open, World, action_of, boundary_of, dec, draft_of, id, intent, lin, mission, poll_once,
     settled,
@@ -224,6 +227,32 @@ async fn hd_02_4_a_waiting_worker_wakes_when_a_lease_ends() {
     assert_eq!(found.delivery_id, delivery.delivery_id);
     assert_eq!(found.state, DeliveryState::Claimed, "no event said so");
     drop((waiting, holder));
+    world.close(open, Shutdown::Drain).await;
+}
+
+/// Proves HS-01.3: a delivery whose consumer is held is not offered to a worker, and is once the hold is gone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hs_01_3_a_held_delivery_is_not_offered() {
+    let world = World::new(EffectClass::External);
+    let open = world.open().await;
+    let (worker, delivery) = delivered(&open).await;
+    let placed = Body::PlaceHold(PlaceHold { hold: hold("h") });
+    open.command(RUN, "q-hold", placed).await.expect("held");
+    let mut next: std::pin::Pin<Box<dyn Future<Output = _> + Send + '_>> =
+        Box::pin(worker.next_delivery());
+    assert!(poll_once(&mut next).await.is_none(), "it is held");
+    let recheck = ResolveHold {
+        hold_id: id("h"),
+        decision: HoldDecision::Recheck,
+        decision_ref: id("decision"),
+        evidence: Vec::new(),
+        rule: None,
+    };
+    let resolved = open.command(RUN, "q-recheck", Body::ResolveHold(recheck));
+    resolved.await.expect("resolved");
+    let found = settled(next).await.expect("a delivery");
+    assert_eq!(found.delivery_id, delivery.delivery_id);
+    drop(worker);
     world.close(open, Shutdown::Drain).await;
 }
 

@@ -63,7 +63,7 @@ impl Ledger {
         if write {
             Log::sweep(&*disk)?;
         }
-        let damage = match write && options.check_pages {
+        let damage = match options.check_pages {
             true => Log::damage(&*disk)?,
             false => None,
         };

@@ -47,7 +47,7 @@ pub struct Options {
     pub disk: Option<Arc<dyn Disk>>,
     /// Changes nothing on the disk and refuses every append.
     pub read_only: bool,
-    /// Compares every page of the growing segment with its checksum before anything is written. It costs one read of
+    /// Compares every page of the growing segment with its checksum before anything is written or read. It costs one read of
     /// at most a segment; without it a damaged page can end the process.
     pub check_pages: bool,
     /// Most appends in one commit.
