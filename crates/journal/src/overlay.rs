@@ -12,18 +12,23 @@ use redb::StorageBackend;
 const PIECE: u64 = 4096;
 
 /// The backend; clones share file and memory.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Overlay {
     inner: Arc<Mutex<Inner>>,
 }
 
-#[derive(Debug)]
 struct Inner {
     /// None once it was let go.
     file: Option<Arc<dyn StorageBackend>>,
     file_len: u64,
     len: u64,
     pieces: BTreeMap<u64, Vec<u8>>,
+}
+
+impl std::fmt::Debug for Overlay {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Overlay")
+    }
 }
 
 impl Overlay {

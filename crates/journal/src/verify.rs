@@ -6,8 +6,8 @@
 
 use aiws::error::Code;
 use aiws::id::StreamId;
+use praxis_journal_format::Sealed;
 use praxis_journal_format::chain::Chain;
-use praxis_journal_format::{FormatError, Frame, Sealed};
 use praxis_model::command::CommandType;
 use praxis_model::event::Head;
 use praxis_model::stream::Subject;
@@ -25,9 +25,11 @@ use crate::tables::Table;
 use crate::view::{Dirty, View, identities};
 
 use deep::Deep;
+use frames::{Glimpse, Hints, glimpse, open};
 
 mod compare;
 mod deep;
+mod frames;
 
 pub use deep::DeepReport;
 
@@ -461,43 +463,4 @@ impl Walk<'_> {
         self.report.deep = self.deep.map(|deep| deep.report);
         self.report
     }
-}
-
-/// What a frame says beside its event.
-struct Hints {
-    previous: u64,
-    boot: u64,
-}
-
-fn open(bytes: &[u8]) -> Result<(Hints, Sealed), FormatError> {
-    let frame = Frame::decode(bytes)?;
-    let sealed = Sealed::from_frame(&frame)?;
-    Ok((
-        Hints {
-            previous: frame.previous,
-            boot: frame.boot,
-        },
-        sealed,
-    ))
-}
-
-/// What a damaged frame says of its event.
-#[derive(Default)]
-struct Glimpse {
-    stream: Option<StreamId>,
-    revision: Option<u64>,
-    version: Option<u64>,
-}
-
-/// Which event a damaged frame says it is, if it can still be read.
-fn glimpse(bytes: &[u8]) -> Option<Glimpse> {
-    let frame = Frame::decode_unhashed(bytes).ok()?;
-    let value = aiws::strict::parse_with_limit(frame.bytes, aiws::limits::MAX_EVENT_BYTES).ok()?;
-    let number = |pointer: &str| value.pointer(pointer)?.as_str()?.parse().ok();
-    let stream = value.get("stream").and_then(|stream| stream.as_str());
-    Some(Glimpse {
-        stream: stream.and_then(|stream| StreamId::new(stream).ok()),
-        revision: number("/revision"),
-        version: number("/codec/version"),
-    })
 }

@@ -212,8 +212,8 @@ async fn hs_04_6_the_clock_steps_back_before_the_commit() {
     }
 }
 
-/// Proves T-29: a run that the engine drives is not left behind by a step of the clock: it takes itself over where a claim of
-/// its own is in doubt, and goes on to its end, each effect had once.
+/// Proves T-29: a run that the engine drives is not left behind by a step of the clock between its decision and its commit:
+/// the claim is decided again by the clock as it is then, and the run goes on to its end, each effect had once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t_29_a_driven_run_goes_on() {
     for lost in [false, true] {
@@ -222,9 +222,10 @@ async fn t_29_a_driven_run_goes_on() {
         w.clock.set(50_000);
         let clock = Arc::clone(&w.clock);
         w.at_point(
-            Point::AfterCommit,
-            CommandType::ClaimDelivery,
-            1,
+            Point::BeforeCommit,
+            // Of b's claim, receipt, admission and dispatch, which are one append.
+            CommandType::Dispatch,
+            2,
             move || clock.set(2_000),
         );
         w.open().await;

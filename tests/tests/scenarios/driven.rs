@@ -155,8 +155,8 @@ pub async fn until(w: &World, wanted: impl Fn(&RunState) -> bool) -> Arc<RunStat
     Arc::clone(&waited.expect("the run gets there").expect("an open engine"))
 }
 
-// openMission, startRun, activateGraph, admitConsumer, dispatch; the settlement would be the sixth event.
-const SETTLEMENT: u64 = 6;
+// openMission, startRun, activateGraph, admission and dispatch together; the settlement would be the fifth append.
+const SETTLEMENT: u64 = 5;
 
 /// Proves C-10, FV-EFF.2, FV-EFF.3, FV-EFF.4, HS-06.3, HS-03.7, T-20: the effect was applied and its process killed before
 /// it could say so. The next one, under AUTO, does not ask for it again, shows the doubt and keeps the reservation; a look-up

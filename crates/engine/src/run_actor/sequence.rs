@@ -104,18 +104,15 @@ impl RunOwner {
         state: &Arc<RunState>,
         requests: &[Request],
     ) -> Result<Drawn, Refused> {
-        let steps = self.core.clock.steps();
+        let clock = self.core.clock.state();
         // Looked for only where it matters: clocks seldom step.
         let is_claimed = |now_ms| state.live_claim(now_ms).is_some();
+        let kept = clock.steps == self.clock_seen || is_claimed(clock.now_ms);
         let mut drawn = Drawn {
             parts: Vec::with_capacity(requests.len()),
             conditions: Conditions::default(),
             next: Arc::clone(state),
-            clock_seen: match steps == self.clock_seen || is_claimed(self.core.clock.state().now_ms)
-            {
-                true => self.clock_seen,
-                false => steps,
-            },
+            clock_seen: if kept { self.clock_seen } else { clock.steps },
         };
         let mut account = self.core.account(&self.subject.mission_id);
         for (request, step) in requests.iter().zip(1..) {

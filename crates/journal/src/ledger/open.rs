@@ -75,7 +75,8 @@ impl Ledger {
             dirty,
             flushed,
         } = catch_up(&*disk, &store, &log, write)?;
-        view.read_only = damage.or(view.read_only);
+        // What the log itself says is wrong names the place better.
+        view.read_only = view.read_only.take().or(damage);
         if write {
             view.boot = next_boot(view.boot)?;
         } else if view.read_only.is_none() {

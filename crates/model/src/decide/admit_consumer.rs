@@ -73,6 +73,7 @@ pub(super) fn decide(
             Choice::default(),
         ),
     };
+    entitled(sent, node)?;
     let skipped = join::manifests(state, graph, facts, &choice)?;
     let chosen = match graph::takes_any(node) {
         true => join::record(node, sent, &choice, &skipped),
@@ -136,7 +137,7 @@ fn consumer<'a>(
     Ok((graph, node, own))
 }
 
-/// 8b: the consumer was neither skipped nor ended, and is admitted as what it is: work with an operation, or control.
+/// 8b: the consumer was neither skipped nor ended.
 fn ready(
     state: &RunState,
     sent: &Consumption,
@@ -149,12 +150,17 @@ fn ready(
         Guard::ConsumerPending,
         own.status == NodeStatus::Pending || bound,
         named,
-    )?;
+    )
+}
+
+/// 8f: work is admitted with an operation, and nothing else is. Asked after the join: what an admission would cost never
+/// hides that its inputs are not settled (P-08).
+fn entitled(sent: &Consumption, node: &Node) -> Result<(), Rejection> {
     let control = sent.operation_id.is_none() && sent.admission_ref.is_none();
     check(
         Guard::ControlNoEffect,
         node.kind.runs_work() != control,
-        named,
+        || details(&[("nodeId", (&node.id).into())]),
     )
 }
 

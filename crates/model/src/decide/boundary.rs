@@ -435,3 +435,14 @@ pub(super) fn excluded(state: &RunState, skips: &[Skip]) -> Vec<DeliveryId> {
     });
     to_gone.map(|record| record.delivery_id.clone()).collect()
 }
+
+/// How a node stands that ended so.
+pub(super) fn status_of(status: OutcomeStatus) -> NodeStatus {
+    match status {
+        OutcomeStatus::Completed => NodeStatus::Completed,
+        OutcomeStatus::Skipped => NodeStatus::Skipped,
+        OutcomeStatus::Blocked => NodeStatus::Blocked,
+        OutcomeStatus::Failed => NodeStatus::Failed,
+        OutcomeStatus::Canceled => NodeStatus::Canceled,
+    }
+}

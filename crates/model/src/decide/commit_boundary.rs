@@ -14,7 +14,7 @@ use aiws::record::{
     Manifest, Node, OutcomeStatus, RequiredCheck,
 };
 
-use super::boundary::{self, Consequences, ManifestIds};
+use super::boundary::{self, Consequences, ManifestIds, status_of};
 use super::{evidence, material, pipeline, place_hold, terminal};
 use crate::admission::details;
 use crate::command::{Body, Command, CommitBoundary};
@@ -488,14 +488,4 @@ fn end(
         _ => Lifecycle::Failed,
     };
     terminal::end(state, facts, to, ending.outcome.cause.clone(), outcome)
-}
-
-fn status_of(status: OutcomeStatus) -> NodeStatus {
-    match status {
-        OutcomeStatus::Completed => NodeStatus::Completed,
-        OutcomeStatus::Skipped => NodeStatus::Skipped,
-        OutcomeStatus::Blocked => NodeStatus::Blocked,
-        OutcomeStatus::Failed => NodeStatus::Failed,
-        OutcomeStatus::Canceled => NodeStatus::Canceled,
-    }
 }

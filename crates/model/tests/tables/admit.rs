@@ -244,7 +244,7 @@ pub fn of_graph(all: Vec<Break>) -> Vec<Break> {
 fn work() -> Vec<Break> {
     let own = breaks! {
         OperationNew Identity IdentityConflict ["attempt of the admission", "?prepared admission", "?activation"] |t| prepared(t).attempt_id = id("at-a-1");
-        ControlNoEffect State StateInvalid ["operationId", "prepared admission"] |t| (sent(t).operation_id, sent(t).admission_ref) = (None, None);
+        ControlNoEffect Selection StateInvalid ["operationId", "prepared admission"] |t| (sent(t).operation_id, sent(t).admission_ref) = (None, None);
         AdmissionKnown Admission NotFound ["prepared admission"] |t| t.facts.admissions.clear();
         AdmissionAgrees Admission EvidenceInvalid ["fingerprint of the admission", "?prepared admission"] |t| prepared(t).fingerprint = Digest::ZERO;
         ApprovalNeeded Admission ApprovalRequired ["the approval", "?graph", "?prepared admission"] |t| {
@@ -268,7 +268,7 @@ fn work() -> Vec<Break> {
 
 fn control() -> Vec<Break> {
     let own = breaks! {
-        ControlNoEffect State StateInvalid ["operationId"] |t| (sent(t).operation_id, sent(t).admission_ref) = (Some(id("op-b")), Some(reference("b")));
+        ControlNoEffect Selection StateInvalid ["operationId"] |t| (sent(t).operation_id, sent(t).admission_ref) = (Some(id("op-b")), Some(reference("b")));
     };
     let received = [claims::material(), claims::outcome(), claims::fits()].concat();
     let all = vec![of_run(), launches(), inputs(), received, own, deadlines()];

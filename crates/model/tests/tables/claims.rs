@@ -143,6 +143,7 @@ fn claim() -> Vec<Break> {
 fn held() -> Vec<Break> {
     breaks! {
         ReceiptOpen State DeliveryState ["state"] |t| record(t, |record| record.state = DeliveryState::Acknowledged);
+        ClockTrusted Ownership StaleOwner ["clock", "state", "lease"] |t| t.facts.clock_stepped = true;
         EverClaimed State DeliveryState ["state"] |t| record(t, |record| {
             (record.state, record.generation, record.claim) = (DeliveryState::Pending, U64(0), None);
         });

@@ -72,7 +72,7 @@ pub const PRECEDENCE: &[Row] = &[
     Row { place: Place::Claim,          number: "8c",  what: "token, generation, principal, epoch; lease", codes: &[&[C::StaleOwner], &[C::ClaimExpired]] },
     Row { place: Place::Basis,          number: "8d",  what: "graph, plan, source",                      codes: &[&[C::BasisStale]] },
     Row { place: Place::Material,       number: "8e",  what: "bytes, digests, schemas, outcomes",        codes: &[&[C::ArtifactUnavailable], &[C::ArtifactMismatch], &[C::InputIncompatible]] },
-    Row { place: Place::Selection,      number: "8f",  what: "input set, join",                          codes: &[&[C::InputSetConflict], &[C::NodeNotReady], &[C::JoinUnsettled]] },
+    Row { place: Place::Selection,      number: "8f",  what: "input set, join",                          codes: &[&[C::InputSetConflict], &[C::NodeNotReady], &[C::JoinUnsettled], &[C::StateInvalid]] },
     Row { place: Place::Release,        number: "8g",  what: "blockers, bounds",                         codes: &[&[C::HoldNotClear]] },
     Row { place: Place::Evidence,       number: "own", what: "what the command says of the ledger",      codes: &[&[C::EvidenceInvalid, C::EffectUnresolved, C::ApprovalStale, C::GraphInvalid, C::SchemaInvalid, C::InternalStore]] },
     Row { place: Place::Admission,      number: "9",   what: "admission, grant, approval, budget, limits, attempts", codes: &[&[C::NotFound], &[C::EvidenceInvalid], &[C::GrantExceeded], &[C::ApprovalRequired, C::ApprovalStale], &[C::BudgetExceeded], &[C::DeadlinePassed], &[C::AttemptsExhausted]] },
