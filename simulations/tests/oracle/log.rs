@@ -93,7 +93,7 @@ fn a_loss_by_damage_is_allowed_once_it_is_detected() {
         it.oracle.detected();
         it.log.truncate(3);
         it.reopen()?;
-        assert!(it.oracle.seen().contains("loss-detected"));
+        assert!(it.oracle.seen().contains("damage-told"));
         it.reopen()
     });
 }
