@@ -18,6 +18,7 @@ impl Run {
             Err(Broken::new(Invariant::NothingAbandoned, what))
         };
         let mut skipped: BTreeSet<&str> = BTreeSet::new();
+        let mut joined: BTreeSet<&str> = BTreeSet::new();
         for (kind, it) in event.transitions()? {
             if kind != "NODE_MOVED" || text(it, "to")? != "SKIPPED" {
                 continue;
@@ -36,7 +37,9 @@ impl Run {
             };
             match cause.kind.as_str() {
                 "DECISION" => {}
-                "JOIN" if cause.any && rules.excludes.contains(by) => {}
+                "JOIN" if cause.any && rules.excludes.contains(by) => {
+                    joined.insert(id);
+                }
                 _ => return broken(id, "and neither a choice nor a policy says so"),
             }
             skipped.insert(id);
@@ -44,14 +47,15 @@ impl Run {
         for id in &skipped {
             self.has_a_reason(event, id, &skipped, rules)?;
         }
-        // What was begun and led to nothing but what is gone now was begun in vain.
+        // What was begun and led to nothing but what a join leaves out was begun in vain (T-41). A choice may lead away from
+        // work that is under way: what that hands over then goes to nobody (T-42, T-75).
         for (id, node) in self.nodes.iter().filter(|(_, node)| node.is_begun()) {
             let next: Vec<_> = self
                 .nodes
                 .iter()
                 .filter(|(_, next)| next.after.contains(id))
                 .collect();
-            let fed = next.iter().any(|(next, _)| skipped.contains(next.as_str()));
+            let fed = next.iter().any(|(next, _)| joined.contains(next.as_str()));
             let wanted = next.iter().any(|(_, next)| next.status == "PENDING");
             if fed && !wanted && node.kind != "DECISION" {
                 return broken(id, "whose work is under way");
