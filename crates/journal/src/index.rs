@@ -31,6 +31,7 @@ const DOING: &str = "index.redb";
 
 pub(crate) struct Index {
     db: Db,
+    watched: Watched,
 }
 
 /// What one write of the index covers.
@@ -59,14 +60,14 @@ impl Index {
         let watched =
             existing(disk, INDEX, write).map_err(|cause| StoreError::io(DOING, &cause))?;
         let db = guarded(DOING, || match write {
-            true => database(watched).map(Db::write),
+            true => database(watched.clone()).map(Db::write),
             false => {
-                let db = Builder::new().open_read_only_with_backend(watched);
+                let db = Builder::new().open_read_only_with_backend(watched.clone());
                 db.map(Db::read)
                     .map_err(|cause| StoreError::redb(DOING, cause))
             }
         })?;
-        let index = Self { db };
+        let index = Self { db, watched };
         let view = guarded(DOING, || index.snapshot()?.load(store))?;
         Ok((index, view))
     }
@@ -77,9 +78,9 @@ impl Index {
             .create(&unfinished())
             .map_err(|cause| StoreError::io(DOING, &cause))?;
         guarded(DOING, || {
-            let index = Self {
-                db: Db::write(database(Watched::new(file))?),
-            };
+            let watched = Watched::new(file);
+            let db = Db::write(database(watched.clone())?);
+            let index = Self { db, watched };
             let fail = |cause: redb::Error| StoreError::redb(DOING, cause);
             index
                 .begin(|transaction| {
@@ -102,6 +103,11 @@ impl Index {
                 .map_err(fail)?;
             Ok(index)
         })
+    }
+
+    /// Whether the disk failed under it: the storage engine refuses every later use then.
+    pub fn has_failed(&self) -> bool {
+        self.watched.fault().is_some()
     }
 
     /// Gives a new index its name once it has caught up with the log.

@@ -397,7 +397,10 @@ impl Ledger {
 
     /// A look at the index for the conditions; a broken index is made anew first.
     fn lookup(&mut self) -> Result<Snapshot, StoreError> {
-        let snapshot = |cell: &IndexCell| usable(cell).map(|index| index.snapshot());
+        let snapshot = |cell: &IndexCell| {
+            let index = usable(cell).filter(|index| !index.has_failed());
+            index.map(|index| index.snapshot())
+        };
         if let Some(Ok(snapshot)) = snapshot(&self.index) {
             return Ok(snapshot);
         }

@@ -116,7 +116,9 @@ pub(crate) fn run(
     depth: Depth,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<VerifyReport, StoreError> {
-    let index = usable(cell).map(|index| index.snapshot()).transpose();
+    // One that the disk failed under cannot be read: the next append makes it anew.
+    let index = usable(cell).filter(|index| !index.has_failed());
+    let index = index.map(|index| index.snapshot()).transpose();
     let end = view.sequence();
     let mut walk = Walk::new(view);
     walk.deep = (depth == Depth::Decisions).then(|| Deep::new(log));
