@@ -45,7 +45,7 @@ impl Run {
             skipped.insert(id);
         }
         for id in &skipped {
-            self.has_a_reason(event, id, &skipped, rules)?;
+            self.has_a_reason(event, id, rules)?;
         }
         // What was begun and led to nothing but what a join leaves out was begun in vain (T-41). A choice may lead away from
         // work that is under way: what that hands over then goes to nobody (T-42, T-75).
@@ -65,13 +65,7 @@ impl Run {
     }
 
     /// A choice led elsewhere, or what it waited for is gone; or nobody waits for it but a join that has taken another.
-    fn has_a_reason(
-        &self,
-        event: &Event,
-        id: &str,
-        skipped: &BTreeSet<&str>,
-        rules: &Rules,
-    ) -> Result<(), Broken> {
+    fn has_a_reason(&self, event: &Event, id: &str, rules: &Rules) -> Result<(), Broken> {
         let Some(node) = self.nodes.get(id) else {
             return Ok(());
         };
@@ -106,10 +100,11 @@ impl Run {
             after.any(|from| from == id)
         });
         let next: Vec<_> = next.collect();
+        // Who was skipped before waits for nobody either.
         let unwanted = !next.is_empty()
-            && next.iter().all(|(next, it)| {
-                skipped.contains(next.as_str()) || it.any && it.status != "PENDING"
-            });
+            && next
+                .iter()
+                .all(|(_, it)| it.status == "SKIPPED" || it.any && it.status != "PENDING");
         match by_choice || unwanted {
             true => Ok(()),
             false => {
