@@ -97,14 +97,24 @@ impl Sealed {
             });
         }
         let value = strict::parse_with_limit(bytes, MAX_EVENT_BYTES).map_err(FormatError::Event)?;
-        same(&canonical::to_bytes(&value), bytes)?;
-        let event: Event = canonical::from_value(&value).map_err(FormatError::Event)?;
-        consistent(&event)?;
-        // A member that is left out may be written as null; only the form that seal writes is ours.
-        same(
-            &canonical::bytes_of(&event).map_err(FormatError::Event)?,
-            bytes,
-        )?;
+        let written = canonical::from_value(&value)
+            .map_err(FormatError::Event)
+            .and_then(|event: Event| {
+                consistent(&event)?;
+                let written = canonical::bytes_of(&event).map_err(FormatError::Event)?;
+                Ok((event, written))
+            });
+        let event = match written {
+            Ok((event, written)) if written == bytes => event,
+            // That bytes are not canonical is said before what they say; only where something is wrong is it asked.
+            // A member that is left out may be written as null; only the form that seal writes is ours.
+            other => {
+                same(&canonical::to_bytes(&value), bytes)?;
+                let (event, written) = other?;
+                same(&written, bytes)?;
+                event
+            }
+        };
         Ok(Self {
             event,
             bytes: bytes.to_vec(),

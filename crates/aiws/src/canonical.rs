@@ -22,7 +22,10 @@ use crate::pointer::Pointer;
 /// # Ok::<(), aiws::error::Error>(())
 /// ```
 pub fn to_bytes(value: &Value) -> Vec<u8> {
-    value.to_string().into_bytes()
+    let mut text = String::new();
+    // Writing to a text does not fail.
+    let _ = write_text(value, &mut text);
+    text.into_bytes()
 }
 
 /// The value of anything serializable.

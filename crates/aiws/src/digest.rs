@@ -32,6 +32,18 @@ impl Digest {
         &self.0
     }
 
+    /// Hands the digest's text to somebody, without an allocation: every event has dozens.
+    fn with_text<T>(&self, use_it: impl FnOnce(&str) -> T) -> T {
+        const HEX: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [0u8; 64];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(&self.0) {
+            pair[0] = HEX[usize::from(byte >> 4)];
+            pair[1] = HEX[usize::from(byte & 15)];
+        }
+        // Hexadecimal digits are UTF-8.
+        use_it(str::from_utf8(&text).unwrap_or_default())
+    }
+
     /// Compares in a time that does not depend on where the digests differ; for fingerprints of secrets.
     pub fn ct_eq(&self, other: &Digest) -> bool {
         let difference = self
@@ -101,7 +113,7 @@ impl Hasher {
 
 impl fmt::Display for Digest {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+        self.with_text(|text| out.write_str(text))
     }
 }
 
@@ -144,7 +156,7 @@ impl From<Digest> for crate::json::Value {
 
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        self.with_text(|text| serializer.serialize_str(text))
     }
 }
 

@@ -19,6 +19,10 @@ impl Pointer {
     /// Steps into a member; `~` and `/` in the key are escaped.
     pub fn push_key(&mut self, key: &str) {
         self.0.push('/');
+        // Nearly every key has nothing to escape, and a pointer steps into every member of what is read.
+        if !key.contains(['~', '/']) {
+            return self.0.push_str(key);
+        }
         for char in key.chars() {
             match char {
                 '~' => self.0.push_str("~0"),
