@@ -87,6 +87,7 @@ pub const TABLE: &[Planted] = table! {
     ReplayOfAnother SameAnswer;
     RefusalLeavesRow RejectionLeavesNothing;
     BoundUnchecked ReservationFits;
+    BudgetRefusedEarly ComesToRest;
     BoundAtBatchStart ReservationFits;
     AmountSaturates NoUnderflow;
     ReservationEndsTwice ReservationEndsOnce;

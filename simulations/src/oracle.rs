@@ -5,6 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use aiws::decimal::Dec;
+
 use crate::invariant::Broken;
 
 mod accounts;
@@ -237,6 +239,21 @@ impl Oracle {
             it.state
                 .effects
                 .rest(it.state.accounts.reserved(), &it.world)
+        })
+    }
+
+    /// An admission of so much was refused for its budget.
+    ///
+    /// # Errors
+    /// The run could have gone on, and what refuses it for no reason does not let it come to its end.
+    pub fn over_budget(&mut self, amount: Dec) -> Result<(), Broken> {
+        self.judged(|it| {
+            let left = it.state.accounts.left();
+            if amount > left {
+                return Ok(());
+            }
+            let what = format!("{amount} was refused for the budget, of which {left} is left");
+            Err(Broken::new(crate::invariant::Invariant::ComesToRest, what))
         })
     }
 

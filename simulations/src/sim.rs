@@ -161,7 +161,7 @@ struct Sim {
     rotten: Vec<(Digest, u32)>,
     /// Whether an operation of the disk has failed since the store was opened.
     struck_since: bool,
-    last_refusal: Option<String>,
+    last_refusal: Option<Error>,
     images: HashSet<u128>,
     struck: BTreeSet<Fault>,
     refusals: BTreeMap<String, u64>,
@@ -386,7 +386,7 @@ impl Sim {
         let code = error.code().name().to_owned();
         self.trace
             .note(format_args!("  refused before the commit, {code}"));
-        self.last_refusal = Some(code.clone());
+        self.last_refusal = Some(error.clone());
         *self.refusals.entry(code).or_default() += 1;
     }
 

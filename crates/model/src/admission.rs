@@ -14,7 +14,9 @@ use aiws::record::{
     ActorKind, Approval, ApprovalDecision, Consumption, ConsumptionState, Grant, Node, NodeKind,
 };
 use aiws::schema::Schema;
+use praxis_plant::{self as plant, Plant};
 
+use crate::account::AccountRow;
 use crate::decision::Rejection;
 use crate::facts::Facts;
 use crate::graph;
@@ -346,6 +348,11 @@ pub fn is_in_force(approval: &Approval, now_ms: u64) -> bool {
         && !approval.expires_at_ms.reached(now_ms)
 }
 
+/// The planted defect of the same name.
+fn refused_early(row: &AccountRow) -> bool {
+    plant::is(Plant::BudgetRefusedEarly) && row.spent.checked_add(row.reserved) != Some(Dec::ZERO)
+}
+
 /// The mission's budget as last published; the durable boundary checks it again against the account itself.
 pub fn budget(facts: &Facts, amount: Dec) -> Result<(), Rejection> {
     let Some(row) = &facts.account else {
@@ -357,7 +364,7 @@ pub fn budget(facts: &Facts, amount: Dec) -> Result<(), Rejection> {
         .and_then(|used| used.checked_add(amount));
     guard::check(
         Guard::BudgetFits,
-        total.is_some_and(|total| total <= row.bound),
+        total.is_some_and(|total| total <= row.bound && !refused_early(row)),
         || {
             details(&[
                 ("bound", row.bound.into()),

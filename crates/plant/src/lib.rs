@@ -63,6 +63,7 @@ plants! {
     RefusalLeavesRow "refusal-leaves-row" "The projections keep what a refused append would have changed.";
     // Accounts.
     BoundUnchecked "bound-unchecked" "A reservation is not compared with its bound.";
+    BudgetRefusedEarly "budget-refused-early" "An admission is refused for its budget as soon as anything of it is used.";
     BoundAtBatchStart "bound-at-batch-start" "A reservation is compared with the projections before the batch.";
     AmountSaturates "amount-saturates" "A reservation that ends twice leaves the account at zero, in silence.";
     ReservationEndsTwice "reservation-ends-twice" "A settlement releases the reservation once more.";

@@ -66,6 +66,15 @@ impl Accounts {
         })
     }
 
+    /// What is left of the account that has least left.
+    pub fn left(&self) -> Dec {
+        let left = self.rows.values().filter_map(|row| {
+            let used = row.spent.checked_add(row.reserved)?;
+            Some(row.bound.checked_sub(used).unwrap_or(Dec::ZERO))
+        });
+        left.min().unwrap_or(Dec::ZERO)
+    }
+
     fn post(
         &self,
         event: &Event,

@@ -3,8 +3,10 @@
 //! Invariant: only what the product itself plans and what people are asked for is done; if that does not lead to the end,
 //! the product has lost its way. Part of the simulation.
 
+use aiws::decimal::Dec;
 use aiws::error::Code;
 use aiws::id::HoldId;
+use aiws::json::Value;
 use aiws::record::{HoldReason, Lifecycle, NodeKind};
 use praxis_model::plan::{Wait, waits};
 use praxis_model::run::{NodeStatus, RunState};
@@ -136,8 +138,12 @@ impl Sim {
             };
             self.last_refusal = None;
             flow = self.step(process, &Step::Act(act))?;
-            if self.last_refusal.as_deref() == Some(Code::BudgetExceeded.name()) {
+            let refused = self.last_refusal.take();
+            if let Some(refused) = refused.filter(|it| it.code() == Code::BudgetExceeded) {
                 // The budget is spent, which no recovery gives back: a person gives the run up.
+                let asked = refused.details.get("amount").and_then(Value::as_str);
+                let asked: Dec = asked.unwrap_or_default().parse().unwrap_or_default();
+                self.oracle.over_budget(asked)?;
                 flow = flow.then(self.people_do(process, run, &[Person::Cancel])?);
             }
         }

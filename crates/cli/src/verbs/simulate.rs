@@ -39,11 +39,10 @@ const EVERY: Duration = Duration::from_secs(5);
 ///
 /// `SCHEMA_INVALID` for a seed, a fault or a packet that is none; `EXPORT_FAILED` where a packet cannot be written.
 pub fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    if args.faults.iter().any(|name| name == "list") {
-        return list(json);
-    }
-    if args.plant.iter().any(|name| name == "list") {
-        return planted(json);
+    match (&args.faults[..], &args.plant[..]) {
+        ([name], _) if name == "list" => return list(json),
+        (_, [name]) if name == "list" => return planted(json),
+        _ => {}
     }
     if let Some(path) = &args.replay {
         return replay(path, json);
