@@ -30,8 +30,8 @@ pub fn deny(run: &str) -> String {
 pub fn on_hold(run: &str, id: &str, reason: HoldReason, allowed: &[HoldDecision]) -> Vec<String> {
     // No recheck gives more of what is used up; another run may have it.
     let more = match reason {
-        HoldReason::AttemptLimit => Some("--max-corrections 4"),
-        HoldReason::CostLimit => Some("--budget 10"),
+        HoldReason::AttemptLimit => Some("--max-corrections N"),
+        HoldReason::CostLimit => Some("--budget N"),
         HoldReason::TimeLimit => Some(""),
         _ => None,
     };

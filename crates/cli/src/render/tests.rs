@@ -382,7 +382,7 @@ fn open_holds() {
     let value = holds::value(&all());
     assert_eq!(
         value.pointer("/holds/0/commands/0").and_then(Value::as_str),
-        Some("praxis code --from r-fb79gyd3 --budget 10")
+        Some("praxis code --from r-fb79gyd3 --budget N")
     );
 }
 

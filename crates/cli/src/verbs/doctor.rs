@@ -20,7 +20,7 @@ use crate::coding::attempt::AttemptFiles;
 use crate::coding::workspace::Workspace;
 use crate::exit::Exit;
 use crate::render::style::{Style, Tone};
-use crate::render::{escape, json};
+use crate::render::{escape, json, words};
 use crate::request::Request;
 use crate::seat;
 use crate::session::now_ms;
@@ -171,9 +171,12 @@ fn inside(reader: &Reader) -> Vec<Finding> {
         (None, Ok(runs)) => Finding::ok(
             "store",
             &format!(
-                "{} events of {} runs, undamaged as far as opening shows",
-                view.sequence(),
-                runs.len()
+                "{} of {}, undamaged as far as opening shows",
+                words::count(
+                    usize::try_from(view.sequence()).unwrap_or(usize::MAX),
+                    "event"
+                ),
+                words::count(runs.len(), "run"),
             ),
         ),
     };
