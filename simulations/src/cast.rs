@@ -115,6 +115,7 @@ fn config() -> Result<HandoffConfig, Error> {
         join_policy: Vec::new(),
         required_skip: Vec::new(),
         restart_policy: RestartPolicy::Auto,
+        rule: None,
         lease_ms: DecPlus::new(Dec::from_u64(LEASE_MS))?,
         default_stop: StopAction::Drain,
         max_recipients: DecPlus::new(Dec::from_u64(8))?,

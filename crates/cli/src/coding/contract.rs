@@ -325,6 +325,7 @@ impl Job {
             join_policy: Vec::new(),
             required_skip: Vec::new(),
             restart_policy: RestartPolicy::Auto,
+            rule: None,
             lease_ms: DecPlus::new(Dec::from_u64(limits::LEASE_MS))?,
             default_stop: StopAction::Drain,
             max_recipients: DecPlus::new(Dec::from_u64(64))?,

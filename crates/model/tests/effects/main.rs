@@ -25,6 +25,7 @@ mod invalidation;
 mod parts;
 mod recovery;
 mod refusals;
+mod rules;
 mod steps;
 mod summary;
 mod table;

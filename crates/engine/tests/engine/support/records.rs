@@ -85,6 +85,7 @@ pub fn config(restart_policy: RestartPolicy) -> HandoffConfig {
         join_policy: Vec::new(),
         required_skip: Vec::new(),
         restart_policy,
+        rule: None,
         lease_ms: DecPlus::new(dec(100)).expect("positive"),
         default_stop: StopAction::Drain,
         max_recipients: DecPlus::new(dec(8)).expect("positive"),
