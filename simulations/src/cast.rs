@@ -118,6 +118,7 @@ fn config() -> Result<HandoffConfig, Error> {
         rule: None,
         lease_ms: DecPlus::new(Dec::from_u64(LEASE_MS))?,
         default_stop: StopAction::Drain,
+        recovery_window_ms: None,
         max_recipients: DecPlus::new(Dec::from_u64(8))?,
         scope_bindings: Vec::new(),
     })

@@ -88,6 +88,7 @@ guards! {
     BasisActivation "HF-03.2" BasisStale Object "The activation is the node's current one.";
     MaterialAvailable "HF-04.1" ArtifactUnavailable Object "Every artifact's bytes were read back.";
     MaterialRetained "HF-04.4" ArtifactUnavailable Object "Every artifact is still within its retention.";
+    MaterialOutlasts "HF-04.4" ArtifactUnavailable Object "What a boundary announces is retained through the run's recovery window.";
     MaterialMatches "ART-4" ArtifactMismatch Object "Every artifact has its recorded digest and size.";
     OperationsExact "HF-03.2" EvidenceInvalid Object "The manifest lists the node's own operations with all their attempts.";
     ControlNoOperations "HF-03.3" EvidenceInvalid Object "A control node lists no operation.";

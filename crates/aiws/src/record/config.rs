@@ -66,6 +66,14 @@ pub struct HandoffConfig {
     pub lease_ms: DecPlus,
     /// What becomes of work in flight where nothing else is said.
     pub default_stop: StopAction,
+    /// How long, in milliseconds, what a boundary announces is retained at least: long enough for a recovery and for the
+    /// consumers behind it (HF-04.4). Without it, as long as its producer says.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "fields::optional"
+    )]
+    pub recovery_window_ms: Option<DecPlus>,
     /// The largest fan-out of one boundary (HF-01.5).
     pub max_recipients: DecPlus,
     /// The scopes that holds may name, with the resolver that this run trusts (HS-01.6).

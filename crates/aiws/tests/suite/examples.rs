@@ -235,11 +235,16 @@ pub fn config() -> Example {
         "joinPolicy":[{"nodeId":"first","excludeLosers":true}],
         "requiredSkip":[{"nodeId":"join","action":"PROPAGATE"}],"restartPolicy":"AUTO",
         "rule":{"id":"look-again","revision":"3"},"leaseMs":"30000",
-        "defaultStop":"DRAIN","maxRecipients":"64",
+        "defaultStop":"DRAIN","recoveryWindowMs":"60000","maxRecipients":"64",
         "scopeBindings":[{"ref":{"id":"r","revision":"1"},"kind":"RUN","resolverRevision":"1"}]}"#;
     Example {
         open: &["/mappings/0/schema"],
-        optional: &["/mappings/0/schema", "/joinPolicy", "/rule"],
+        optional: &[
+            "/mappings/0/schema",
+            "/joinPolicy",
+            "/rule",
+            "/recoveryWindowMs",
+        ],
         ..example::<HandoffConfig>("config", text.to_owned())
     }
 }

@@ -401,6 +401,7 @@ fn members_that_must_fit_together() {
         ("config", "/mappings/0/accepts", "[]", "/mappings/0/accepts"),
         ("config", "/restartPolicy", r#""MAYBE""#, "/restartPolicy"),
         ("config", "/rule", "null", "/rule"),
+        ("config", "/recoveryWindowMs", r#""0""#, "/recoveryWindowMs"),
         ("config", "/joinPolicy", "{}", "/joinPolicy"),
     ] {
         refused(name, place, text, pointer);

@@ -88,6 +88,7 @@ pub fn config(restart_policy: RestartPolicy) -> HandoffConfig {
         rule: None,
         lease_ms: DecPlus::new(dec(100)).expect("positive"),
         default_stop: StopAction::Drain,
+        recovery_window_ms: None,
         max_recipients: DecPlus::new(dec(8)).expect("positive"),
         scope_bindings: Vec::new(),
     }
