@@ -23,6 +23,7 @@ mod identities;
 mod invalidation;
 #[path = "../parts/mod.rs"]
 mod parts;
+mod record;
 mod recovery;
 mod refusals;
 mod rules;
