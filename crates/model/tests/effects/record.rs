@@ -48,7 +48,7 @@ fn event() -> (Event, Facts) {
 
 fn keys(value: &Value) -> BTreeSet<&str> {
     let members = value.as_object().expect("an object");
-    members.iter().map(|(key, _)| key.as_str()).collect()
+    members.keys().map(|key| key.as_str()).collect()
 }
 
 fn members(value: &Value) -> aiws::json::Object {
