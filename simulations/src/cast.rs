@@ -115,8 +115,10 @@ fn config() -> Result<HandoffConfig, Error> {
         join_policy: Vec::new(),
         required_skip: Vec::new(),
         restart_policy: RestartPolicy::Auto,
+        rule: None,
         lease_ms: DecPlus::new(Dec::from_u64(LEASE_MS))?,
         default_stop: StopAction::Drain,
+        recovery_window_ms: None,
         max_recipients: DecPlus::new(Dec::from_u64(8))?,
         scope_bindings: Vec::new(),
     })

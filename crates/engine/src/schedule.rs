@@ -118,7 +118,7 @@ impl RunOwner {
         let done = match answer {
             Ok(Planned::Effect(effect)) => self.with_effect(&state, &step, effect).await,
             Ok(Planned::Conclusion(conclusion)) => self.with_conclusion(&step, conclusion).await,
-            Ok(Planned::Retry) => self.retry(&step).await,
+            Ok(Planned::Retry) => self.retry(&state, &step).await,
             Err(error) => match &step {
                 Step::Receive { delivery_id } => self.receive_alone(&state, delivery_id).await,
                 _ => Err(error),
@@ -240,7 +240,7 @@ impl RunOwner {
                 let operation = state.operations.get(operation_id);
                 match operation.and_then(|operation| operation.node_id.clone()) {
                     Some(node_id) => self.ask_program(state, step, &node_id, myself),
-                    None => self.retry(step).await?,
+                    None => self.retry(state, step).await?,
                 }
                 Ok(())
             }

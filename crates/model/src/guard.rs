@@ -88,6 +88,7 @@ guards! {
     BasisActivation "HF-03.2" BasisStale Object "The activation is the node's current one.";
     MaterialAvailable "HF-04.1" ArtifactUnavailable Object "Every artifact's bytes were read back.";
     MaterialRetained "HF-04.4" ArtifactUnavailable Object "Every artifact is still within its retention.";
+    MaterialOutlasts "HF-04.4" ArtifactUnavailable Object "What a boundary announces is retained through the run's recovery window.";
     MaterialMatches "ART-4" ArtifactMismatch Object "Every artifact has its recorded digest and size.";
     OperationsExact "HF-03.2" EvidenceInvalid Object "The manifest lists the node's own operations with all their attempts.";
     ControlNoOperations "HF-03.3" EvidenceInvalid Object "A control node lists no operation.";
@@ -208,7 +209,7 @@ guards! {
     DispatchConsumes "HD-03.8" BasisStale Object "The activation's consumption stands.";
     DispatchMaterial "FV-APR.2" ApprovalStale Admission "What the host is about to run is the admitted action.";
     DispatchReserved "HD-03.8" BudgetExceeded Admission "The attempt's reservation stands in the account.";
-    SettleOperator "FV-REC.3" HumanRequired Authority "A prepared attempt is returned by a human, or by the engine under AUTO.";
+    SettleOperator "FV-REC.3" HumanRequired Authority "A prepared attempt is returned by a human, or by the engine under AUTO or RULE.";
     SettleState "FV-REC.3" StateInvalid Object "The attempt is in flight, or prepared and never to be dispatched.";
     SettleOnlyReturns "FV-REC.3" StateInvalid Object "A prepared attempt is settled as not applied.";
     UnknownOnce "FV-EFF.2" StateInvalid Object "Only an attempt in flight becomes uncertain.";
@@ -259,11 +260,14 @@ guards! {
     HoldShape "HF-05.5" SchemaInvalid Object "The hold, with all that the ledger adds to it, has the shape of its record.";
     HoldStopKnown "REL-8" NotFound Object "A stop disposition speaks of work in flight that the hold covers, once.";
     ResolveHuman "HS-03.7" HumanRequired Authority "A human resolves cancellations, uncertainty, limits and restarts under HUMAN.";
-    ResolveRule "HS-03.9" AuthorizationDenied Authority "A rule resolves only under a configured rule policy.";
-    ResolvePrincipal "HC-RH.1" AuthorizationDenied Authority "A hold is resolved by an operator or the runtime.";
+    ResolveRule "HS-03.9" AuthorizationDenied Authority "A rule resolves under the approved rule policy at its approved revision, and nobody else names one.";
+    ResolveRuleCurrent "HS-03.9" AuthorizationDenied Authority "What the host evaluated for a rule is that rule policy, at that revision.";
+    ResolveRuled "HS-06.2" AuthorizationDenied Authority "A restart under RULE is resolved by the rule or by a human, never by the engine alone.";
+    ResolvePrincipal "HC-RH.1" AuthorizationDenied Authority "A hold is resolved by an operator, a rule or the runtime.";
     ResolveKnown "HS-01.1" HoldState Object "The hold exists.";
     ResolveOpen "HS-01.1" HoldState Object "The hold is OPEN.";
     ResolveAllowed "HS-03.5" HoldState Object "The hold allows the decision.";
+    ResolveRuleEvidence "HS-03.9" HoldNotClear Object "A rule names the evidence of its evaluation.";
     ResolveEvidence "HC-RH.1" HoldNotClear Object "The host confirms the evidence that is named.";
     ResolveAttempts "HS-02.5" HoldNotClear Object "The attempt limit is not exhausted.";
     ResolveCost "HS-02.7" HoldNotClear Object "The budget has room again.";
@@ -271,7 +275,7 @@ guards! {
     ResolveEffects "HS-03.8" HoldNotClear Object "No effect that the hold waits for is uncertain.";
     ResolveInputs "HD-05.8" HoldNotClear Object "No invalidated input is force-cleared.";
     ResolveBlockers "REL-9" HoldNotClear Object "Confirmed evidence clears what the ledger cannot see.";
-    ResolveRestart "HS-06.3" HoldNotClear Object "The host allows an automatic restart.";
+    ResolveRestart "HS-06.3" HoldNotClear Object "The host allows an automatic restart, or its rule does.";
     ResolveDisposed "HS-06.6" HoldNotClear Object "Every attempt in flight that the hold covers has its disposition.";
     RecoverEpoch "HC-RO.1" StaleOwner Ownership "The expected epoch is the run's.";
     RecoverHuman "HS-03.11" HumanRequired Authority "A human decision is named by a human alone.";

@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use aiws::error::{Code, Error};
 use aiws::id::DeliveryId;
-use aiws::record::{Claim, DeliveryState};
+use aiws::record::{Claim, ClaimEndCause, DeliveryState};
 use praxis_engine::crash::{Passing, Point};
 use praxis_engine::{LeaseBounds, Shutdown};
 use praxis_model::command::CommandType;
 use serde_json::json;
 
-use crate::bodies::{self, lin, wide};
+use crate::bodies::{self, end, graph, lin, task, wide};
 use crate::driven::{calls_of, driven, until};
 use crate::wire::id;
-use crate::world::{HUMAN, Probe, W1, W2, World, both};
+use crate::world::{ENGINE, HUMAN, Probe, W1, W2, World, both};
 
 /// What is done once, right before an event of this type goes to the writer.
 type Late = Arc<std::sync::Mutex<Option<Box<dyn FnOnce() + Send>>>>;
@@ -236,6 +236,59 @@ async fn t_29_a_driven_run_goes_on() {
         assert_eq!(w.engine().clock().steps, 1);
         let calls = (calls_of(root.path(), "a"), calls_of(root.path(), "b"));
         assert_eq!(calls, (1, 1));
+        w.finish().await;
+    }
+}
+
+/// Proves HS-04.6, T-29, HD-02.8, HS-06.2: in a run that the engine drives a worker's claim is live when the clock steps back.
+/// The engine takes its own run over, which ends that claim and no other work, and goes on: at once under AUTO, and under
+/// HUMAN once a human said so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hs_04_6_a_driven_run_is_taken_over_under_its_own_claim() {
+    for (lost, policy) in [(false, "AUTO"), (true, "AUTO"), (false, "HUMAN")] {
+        let root = tempfile::TempDir::new().unwrap();
+        let mut w = driven(root.path(), lost, true);
+        w.clock.set(50_000);
+        // The engine leaves the deliveries to workers for now.
+        let rule = (ENGINE.to_owned(), CommandType::ClaimDelivery);
+        w.policy.rules().denied.insert(rule.clone());
+        w.open().await;
+        let mut config = bodies::config();
+        config["restartPolicy"] = json!(policy);
+        let two = [task("b", &["a"]), task("b2", &["a"])];
+        let nodes = [task("a", &[])].into_iter().chain(two);
+        let nodes = nodes.chain([end(&["b", "b2"])]).collect();
+        w.start(&graph(nodes), &config).await;
+        until(&w, |state| state.manifests.size() == 1).await;
+        let state = w.state().await;
+        let mut all = state.deliveries.values().map(|delivery| &delivery.record);
+        let delivery = all.find(|record| record.recipient.node_id.as_str() == "b");
+        let delivery = delivery.unwrap().delivery_id.to_string();
+        let token = w.claim(W1, &delivery).await;
+        let ack = w.ack_of(&delivery, &token).await;
+        w.policy.rules().denied.remove(&rule);
+        w.clock.set(2_000);
+        // What needs no lease is taken all the same, and the engine looks at the run again.
+        let verify = bodies::assess(&*w.state().await, "verify", "v-1", "FAIL");
+        w.send(W1, verify).await;
+        let state = until(&w, |state| state.epoch == 2).await;
+        let human = policy == "HUMAN";
+        assert_eq!(state.holds.size(), usize::from(human));
+        if human {
+            // Held, so that nothing moves meanwhile.
+            w.refuse(W1, ack, Code::HoldActive).await;
+            let (state, claim) = claim_of(&w, &delivery).await;
+            let end = claim.and_then(|claim| claim.end).map(|end| end.cause);
+            assert_eq!(
+                (state, end),
+                (DeliveryState::Pending, Some(ClaimEndCause::Fenced))
+            );
+            w.release_holds().await;
+        }
+        let state = until(&w, |state| state.manifests.size() == 4).await;
+        assert_eq!((state.epoch, w.engine().clock().steps), (2, 1));
+        let calls = ["a", "b", "b2"].map(|node| calls_of(root.path(), node));
+        assert_eq!(calls, [1, 1, 1]);
         w.finish().await;
     }
 }

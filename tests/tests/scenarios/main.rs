@@ -33,6 +33,7 @@ mod precedence;
 mod precedence_all;
 mod races;
 mod refusals;
+mod rules;
 mod steps;
 mod storage;
 mod strict;

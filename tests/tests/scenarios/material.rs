@@ -5,18 +5,19 @@
 use std::sync::Arc;
 
 use aiws::error::Code;
-use aiws::record::{Artifact, HoldReason, HoldState};
+use aiws::id::DeliveryId;
+use aiws::record::{Artifact, DeliveryState, HoldReason, HoldState};
 use praxis_artifacts::ArtifactProvider;
 use praxis_engine::Shutdown;
 use praxis_model::command::CommandType;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::bodies::{self, Boundary, lin};
+use crate::bodies::{self, Boundary, lin, wide};
 use crate::driven::{calls_of, driven, seen_inputs, until};
 use crate::faulty::{Fails, Faulty};
-use crate::wire::id;
-use crate::world::{HUMAN, W1, W2, World, both};
+use crate::wire::{id, record};
+use crate::world::{HUMAN, W1, W2, World, both, configured};
 
 const REPORT: &[u8] = b"the report";
 
@@ -112,6 +113,60 @@ async fn t_45_the_engine_holds_for_lost_material() {
         boundary.artifacts.push(missing);
         let body = boundary.of(&*w.state().await, "b");
         w.refuse(W1, body, Code::ArtifactUnavailable).await;
+    })
+    .await;
+}
+
+/// Proves HF-04.4, HS-06.1, T-47, ART-9: a boundary announces nothing whose retention ends within the recovery window. What it
+/// does announce is there for a consumer behind a recovery. Past its retention a delivery that waits is refused and its run
+/// held; the bytes are not collected, and no claim, delivery or manifest is lost.
+#[tokio::test]
+async fn hf_04_4_what_is_announced_outlasts_the_recovery_window() {
+    let mut config = bodies::config();
+    config["recoveryWindowMs"] = json!("5000");
+    config["leaseMs"] = json!("60000");
+    configured(wide(), config, async |w: &mut World| {
+        w.apply("a").await;
+        let now_ms = 1000;
+        w.clock.set(now_ms);
+        let put = |w: &World, until_ms| {
+            let put = w.shelf.put(REPORT, "a", "text/plain", &id(HUMAN), until_ms);
+            bodies::json_of(&put.unwrap())
+        };
+        let mut boundary = Boundary::completed(json!({}));
+        boundary.artifacts.push(put(w, now_ms + 4_999));
+        let body = boundary.of(&*w.state().await, "a");
+        let error = w.refuse(W1, body, Code::ArtifactUnavailable).await;
+        let requirement = error.details.get("requirement");
+        assert_eq!(requirement.and_then(|id| id.as_str()), Some("HF-04.4"));
+        boundary.artifacts = vec![put(w, now_ms + 5_000)];
+        w.commit("a", &boundary).await;
+
+        // The process is killed; the consumer comes within the window, behind the recovery.
+        w.holds_lost = true;
+        w.restart().await;
+        w.release_holds().await;
+        w.clock.set(now_ms + 4_999);
+        let (one, two) = (w.delivery("a", "b"), w.delivery("a", "b2"));
+        w.receive(W1, &one).await;
+        // The other one comes too late.
+        let token = w.claim(W2, &two).await;
+        w.clock.set(now_ms + 5_000);
+        let ack = w.request(w.ack_of(&two, &token).await).await;
+        let late = w.once(W2, &ack.bytes()).await.expect_err("past retention");
+        assert_eq!(late.code(), Code::ArtifactUnavailable);
+        let state = w.state().await;
+        let open = state
+            .holds
+            .values()
+            .filter(|hold| hold.state == HoldState::Open);
+        let reasons: Vec<_> = open.map(|hold| hold.reason).collect();
+        assert_eq!(reasons, [HoldReason::Artifact]);
+        let live = state.deliveries.get(&id::<DeliveryId>(&two)).unwrap();
+        assert_eq!(live.record.state, DeliveryState::Claimed);
+        let artifact: Artifact = record(&boundary.artifacts[0]);
+        let path = w.artifacts().join(artifact.digest.to_string());
+        assert_eq!(std::fs::read(path).unwrap(), REPORT);
     })
     .await;
 }
@@ -294,11 +349,8 @@ async fn hf_04_12_no_gap_between_check_and_use() {
         );
         w.open().await;
         w.start(&lin(), &bodies::config()).await;
-        until(&w, |state| {
-            let mut attempts = state.attempts.values();
-            state.attempts.size() == 2 && attempts.all(|attempt| attempt.status.is_confirmed())
-        })
-        .await;
+        // To the last boundary, behind which nothing moves while the store is looked at.
+        until(&w, |state| state.manifests.size() == 3).await;
         assert_eq!(seen_inputs(root.path()), ["made by a"]);
         w.finish().await;
     }

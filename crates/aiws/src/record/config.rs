@@ -26,6 +26,8 @@ names! {
         Auto = "AUTO",
         /// A RESTART hold waits for a human.
         Human = "HUMAN",
+        /// A RESTART hold waits for the configured rule, or for a human; none is opened where the rule allows to go on.
+        Rule = "RULE",
     }
 }
 
@@ -52,10 +54,26 @@ pub struct HandoffConfig {
     pub required_skip: Vec<RequiredSkip>,
     /// Whether a run goes on by itself after its owner was lost.
     pub restart_policy: RestartPolicy,
+    /// The rule policy under which holds of the run may be resolved, at the revision that was approved (HS-03.9).
+    /// RULE has one.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "fields::optional"
+    )]
+    pub rule: Option<Ref>,
     /// The longest lease of a claim, in milliseconds (HD-02.7).
     pub lease_ms: DecPlus,
     /// What becomes of work in flight where nothing else is said.
     pub default_stop: StopAction,
+    /// How long, in milliseconds, what a boundary announces is retained at least: long enough for a recovery and for the
+    /// consumers behind it (HF-04.4). Without it, as long as its producer says.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "fields::optional"
+    )]
+    pub recovery_window_ms: Option<DecPlus>,
     /// The largest fan-out of one boundary (HF-01.5).
     pub max_recipients: DecPlus,
     /// The scopes that holds may name, with the resolver that this run trusts (HS-01.6).
@@ -134,7 +152,7 @@ impl Record for HandoffConfig {}
 
 impl HandoffConfig {
     /// One answer per question: no input is mapped twice from the same node, no node has two skip rules, no join
-    /// two policies.
+    /// two policies, and RULE has its rule.
     fn check(&self) -> Result<(), Error> {
         let inputs = self
             .mappings
@@ -150,6 +168,12 @@ impl HandoffConfig {
             return Err(Error::schema(
                 format!("/joinPolicy/{index}"),
                 "expected one policy per join",
+            ));
+        }
+        if self.restart_policy == RestartPolicy::Rule && self.rule.is_none() {
+            return Err(Error::schema(
+                "/rule",
+                "expected a rule where RULE restarts",
             ));
         }
         if let Some(index) = repeated(self.required_skip.iter().map(|rule| &rule.node_id)) {

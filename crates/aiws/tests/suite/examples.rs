@@ -233,12 +233,18 @@ pub fn config() -> Example {
         "mappings":[{"nodeId":"join","inputPort":"look","fromNodeId":"look","accepts":["COMPLETED","SKIPPED"],
             "schema":{"type":"object"}}],
         "joinPolicy":[{"nodeId":"first","excludeLosers":true}],
-        "requiredSkip":[{"nodeId":"join","action":"PROPAGATE"}],"restartPolicy":"AUTO","leaseMs":"30000",
-        "defaultStop":"DRAIN","maxRecipients":"64",
+        "requiredSkip":[{"nodeId":"join","action":"PROPAGATE"}],"restartPolicy":"AUTO",
+        "rule":{"id":"look-again","revision":"3"},"leaseMs":"30000",
+        "defaultStop":"DRAIN","recoveryWindowMs":"60000","maxRecipients":"64",
         "scopeBindings":[{"ref":{"id":"r","revision":"1"},"kind":"RUN","resolverRevision":"1"}]}"#;
     Example {
         open: &["/mappings/0/schema"],
-        optional: &["/mappings/0/schema", "/joinPolicy"],
+        optional: &[
+            "/mappings/0/schema",
+            "/joinPolicy",
+            "/rule",
+            "/recoveryWindowMs",
+        ],
         ..example::<HandoffConfig>("config", text.to_owned())
     }
 }

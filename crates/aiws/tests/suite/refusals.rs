@@ -399,7 +399,9 @@ fn members_that_must_fit_together() {
             "/resume/requiredChecks",
         ),
         ("config", "/mappings/0/accepts", "[]", "/mappings/0/accepts"),
-        ("config", "/restartPolicy", r#""RULE""#, "/restartPolicy"),
+        ("config", "/restartPolicy", r#""MAYBE""#, "/restartPolicy"),
+        ("config", "/rule", "null", "/rule"),
+        ("config", "/recoveryWindowMs", r#""0""#, "/recoveryWindowMs"),
         ("config", "/joinPolicy", "{}", "/joinPolicy"),
     ] {
         refused(name, place, text, pointer);

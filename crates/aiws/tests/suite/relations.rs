@@ -297,7 +297,6 @@ fn members_that_nothing_reads_are_absent() {
         ("admission", "/limitScopes", "[]"),
         ("config", "/clockToleranceMs", r#""0""#),
         ("config", "/activeTimeRule", r#""SUM""#),
-        ("config", "/recoveryWindowMs", r#""0""#),
         ("manifest", "/migration", "{}"),
     ] {
         refused(name, place, text, place);

@@ -325,8 +325,10 @@ impl Job {
             join_policy: Vec::new(),
             required_skip: Vec::new(),
             restart_policy: RestartPolicy::Auto,
+            rule: None,
             lease_ms: DecPlus::new(Dec::from_u64(limits::LEASE_MS))?,
             default_stop: StopAction::Drain,
+            recovery_window_ms: None,
             max_recipients: DecPlus::new(Dec::from_u64(64))?,
             scope_bindings: vec![ScopeBinding {
                 scope_ref: Ref {

@@ -64,9 +64,7 @@ impl RunOwner {
         if error.details.get("requirement").and_then(Value::as_str)
             == Some(Guard::ClockTrusted.id())
         {
-            // The run's own claims are the ones in doubt, and taking it over ends them (T-29).
-            let reason = "the clock stepped back under a live claim".to_owned();
-            return self.recover(state.epoch, reason).await;
+            return self.after_a_step_back(state).await;
         }
         self.remember(step.clone());
         let reason = match error.code() {
@@ -83,6 +81,17 @@ impl RunOwner {
         if let Err(error) = self.hold(state, hold_id, reason, blockers).await {
             tracing::warn!(code = error.code().name(), message = %error.message, "a hold was refused");
         }
+    }
+
+    /// The claims that are live in the run are in doubt, and taking it over ends them (T-29). A claim that no log has is
+    /// in nobody's hand: its step is planned anew by the clock as it is now, and nobody is deposed for it.
+    async fn after_a_step_back(&mut self, state: &RunState) {
+        if state.live_claim(self.core.now_ms()).is_none() {
+            self.schedule.again = true;
+            return;
+        }
+        let reason = "the clock stepped back under a live claim".to_owned();
+        self.recover(state.epoch, reason).await
     }
 
     /// Nothing but a deadline that was reached keeps the run's work from going on: the gate closes and says so.

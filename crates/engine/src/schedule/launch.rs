@@ -1,4 +1,5 @@
-//! Launching a node: its receipts, its admission and its first dispatch, as one sequence as far as they go together.
+//! Launching a node: its receipts, its admission and its first dispatch, as one sequence as far as they go together; and
+//! every other try, with its dispatch.
 //!
 //! Invariant: the program is asked about the state that the receipts would lead to, which nobody sees before they are
 //! durable with what follows from its answer; an adapter starts only behind a durable DISPATCHED (FV-EFF.1). What is
@@ -79,10 +80,7 @@ impl RunOwner {
                     delivery_id: delivery_id.clone(),
                     lease_ms: None,
                 });
-                let claim = What::Intent {
-                    intent: Intent::Command { body },
-                    draft: None,
-                };
+                let claim = intent(Intent::Command { body });
                 [claim, What::Acknowledge { delivery_id }]
             })
             .collect()
@@ -132,6 +130,37 @@ impl RunOwner {
                 self.start(&attempt_id, adapter, &last.bytes).await
             }
             // What was refused is the plan's next step, and its refusal that step's.
+            _ => Ok(()),
+        }
+    }
+
+    /// Prepares another try of an operation that the program does not give up, and dispatches it with the same append
+    /// where this process knows its adapter; else the dispatch is a step of its own, for which the program is asked.
+    pub(super) async fn retry(&mut self, state: &RunState, step: &Step) -> Result<(), Error> {
+        let Step::Retry { operation_id } = step else {
+            return Ok(());
+        };
+        let operation = state.operations.get(operation_id);
+        let node_id = operation.and_then(|operation| operation.node_id.clone());
+        let known = self.adapter_of(operation_id).and_then(Result::ok);
+        let retry = intent(Intent::RetryOperation {
+            operation_id: operation_id.clone(),
+        });
+        let (Some(node_id), Some(adapter)) = (node_id, known) else {
+            return self.in_one(vec![retry]).await.map(drop);
+        };
+        let done = self.in_one(vec![retry, dispatch(&node_id)]).await?;
+        let Some(tried) = done.get(1) else {
+            // What was refused is the plan's next step, and its refusal that step's.
+            return Ok(());
+        };
+        match tried
+            .response
+            .event
+            .as_ref()
+            .map(|sealed| &sealed.event.command)
+        {
+            Some(Body::Dispatch(body)) => self.start(&body.attempt_id, adapter, &tried.bytes).await,
             _ => Ok(()),
         }
     }
@@ -225,9 +254,12 @@ fn admission(node_id: &NodeId, draft: Option<Draft>) -> What {
 }
 
 fn dispatch(node_id: &NodeId) -> What {
-    let intent = Intent::DispatchNode {
+    intent(Intent::DispatchNode {
         node_id: node_id.clone(),
-    };
+    })
+}
+
+fn intent(intent: Intent) -> What {
     What::Intent {
         intent,
         draft: None,

@@ -87,17 +87,6 @@ impl RunOwner {
         }
     }
 
-    /// Prepares another try of an operation that the program does not give up.
-    pub(super) async fn retry(&mut self, step: &Step) -> Result<(), Error> {
-        let Step::Retry { operation_id } = step else {
-            return Ok(());
-        };
-        let retry = Intent::RetryOperation {
-            operation_id: operation_id.clone(),
-        };
-        self.own(CLASS_SCHEDULER, retry).await.map(drop)
-    }
-
     /// Goes on with a node for which the program said what follows.
     pub(super) async fn with_conclusion(
         &mut self,

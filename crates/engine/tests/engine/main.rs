@@ -21,3 +21,4 @@ mod shim;
 mod stages;
 mod storage;
 mod support;
+mod turns;

@@ -13,16 +13,29 @@ use praxis_model::command::CommandType;
 use praxis_model::run::NodeStatus;
 use praxis_model::stream::Subject;
 
-use crate::support::{World, id, mission};
+use crate::support::{Behaviour, World, id, mission};
 
 const RUN: &str = "driven";
 /// Says to the process that is to be killed where its store is.
 const CHILD: &str = "PRAXIS_SEQUENCE_ROOT";
-const NAME: &str = "sequence_kills::t_82_killed_at_every_append_all_of_a_sequence_or_none";
+
+/// What is to happen in the run that is killed.
+#[derive(Clone, Copy)]
+struct Story {
+    /// The test, which the process that is killed runs again.
+    name: &'static str,
+    /// What the outside does.
+    behaviour: Behaviour,
+    /// Its calls, whatever is killed.
+    calls: &'static [&'static str],
+    /// How many appends have more than one step.
+    sequences: usize,
+}
 
 /// A world on a directory that another process made, or is going to find.
-fn world_at(root: &Path) -> World {
+fn world_at(root: &Path, story: Story) -> World {
     let world = World::new(EffectClass::Idempotent);
+    *world.outside.behaviour.lock().expect("behaviour") = story.behaviour;
     let record = root.join("calls");
     if let Ok(text) = std::fs::read_to_string(&record) {
         let mut calls = world.outside.calls.lock().expect("calls");
@@ -52,10 +65,10 @@ async fn finished(open: &crate::support::Open) {
 }
 
 /// Runs this test again in a process of its own, under a crash switch or with a log of its points.
-fn child(root: &Path, variable: &str, value: &str) -> std::process::ExitStatus {
+fn child(root: &Path, story: Story, variable: &str, value: &str) -> std::process::ExitStatus {
     let program = std::env::current_exe().expect("a program");
     let ended = Command::new(program)
-        .args(["--exact", NAME, "--nocapture"])
+        .args(["--exact", story.name, "--nocapture"])
         .env(CHILD, root)
         .env(variable, value)
         .output();
@@ -94,32 +107,56 @@ fn names(events: &[Sealed]) -> String {
 /// or nothing of it; the next process ends the run, and each node's effect happened once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t_82_killed_at_every_append_all_of_a_sequence_or_none() {
+    killed_everywhere(Story {
+        name: "sequence_kills::t_82_killed_at_every_append_all_of_a_sequence_or_none",
+        behaviour: Behaviour::Apply,
+        calls: &["a", "b"],
+        sequences: 5,
+    })
+    .await;
+}
+
+/// Proves T-82, FV-ACC.5, FV-EFF.1, FV-EFF.3: a first try that did nothing is tried again in one append with its dispatch,
+/// which is there whole or not at all wherever the process was killed; nothing is called once more than that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t_82_killed_at_every_append_of_a_run_that_tries_again() {
+    killed_everywhere(Story {
+        name: "sequence_kills::t_82_killed_at_every_append_of_a_run_that_tries_again",
+        behaviour: Behaviour::DeclineFirst,
+        calls: &["a", "a", "b"],
+        sequences: 6,
+    })
+    .await;
+}
+
+async fn killed_everywhere(story: Story) {
     if let Some(root) = std::env::var_os(CHILD).map(PathBuf::from) {
-        let world = world_at(&root);
+        let world = world_at(&root, story);
         return drive(&world, &root).await;
     }
     let undisturbed = tempfile::TempDir::new().expect("a directory");
     let log = undisturbed.path().join("points");
     let ended = child(
         undisturbed.path(),
+        story,
         "PRAXIS_CRASH_LOG",
         &log.display().to_string(),
     );
     assert!(ended.success(), "{ended:?}");
     let log = std::fs::read_to_string(log).expect("points");
     let sequences: Vec<&str> = log.lines().filter(|line| line.contains('+')).collect();
-    assert_eq!(sequences.len(), 5 * 3, "{log}");
+    assert_eq!(sequences.len(), story.sequences * 3, "{log}");
     for line in sequences {
-        killed_at(line).await;
+        killed_at(line, story).await;
     }
 }
 
-async fn killed_at(line: &str) {
+async fn killed_at(line: &str, story: Story) {
     let (at, steps) = line.split_once(' ').expect("a point and its steps");
     let (number, point) = at.split_once(':').expect("a number and a point");
     let dir = tempfile::TempDir::new().expect("a directory");
     let root = dir.path();
-    let ended = child(root, "PRAXIS_CRASH_AT", at);
+    let ended = child(root, story, "PRAXIS_CRASH_AT", at);
     let signal = std::os::unix::process::ExitStatusExt::signal(&ended);
     assert_eq!(signal, Some(9), "{line}");
 
@@ -146,13 +183,14 @@ async fn killed_at(line: &str) {
             .filter(|sealed| sealed.event.kind == kind)
             .count()
     };
+    let control = usize::from(steps.ends_with("admitConsumer") && kept);
     assert_eq!(
-        count(CommandType::AdmitConsumer) - usize::from(steps.ends_with("admitConsumer") && kept),
+        count(CommandType::AdmitConsumer) + count(CommandType::Retry) - control,
         count(CommandType::Dispatch),
         "{line}"
     );
 
-    let world = world_at(root);
+    let world = world_at(root, story);
     let open = world.open_at(root).await;
     finished(&open).await;
     world.close(open, Shutdown::Drain).await;
@@ -161,6 +199,6 @@ async fn killed_at(line: &str) {
         .lines()
         .filter_map(|line| Some(line.split_once(' ')?.0))
         .collect();
-    assert_eq!(nodes, ["a", "b"], "{line}: {calls}");
+    assert_eq!(nodes, story.calls, "{line}: {calls}");
     left(root);
 }

@@ -12,7 +12,7 @@ use praxis_model::command::{Body, CommandType};
 use praxis_model::run::{NodeStatus, RunState};
 
 use crate::sequences::{appends, events, sound};
-use crate::support::{World, id, settled};
+use crate::support::{Behaviour, World, id, settled};
 
 const DRIVEN: &str = "driven";
 
@@ -112,6 +112,96 @@ async fn t_82_the_scheduler_goes_on_in_parts() {
             .await
             .expect("an event");
         open.until(DRIVEN, |state| is_done(state, "end")).await;
+        assert_eq!(world.outside.count(), 2);
+        sound(&open);
+        world.close(open, Shutdown::Drain).await;
+    }
+}
+
+/// Proves T-82, FV-ACC.5, FV-EFF.1: the scheduler prepares and dispatches another try with one append.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t_82_another_try_is_one_append() {
+    let world = World::new(EffectClass::External);
+    *world.outside.behaviour.lock().expect("behaviour") = Behaviour::DeclineFirst;
+    let open = world.open().await;
+    open.lin(DRIVEN, RestartPolicy::Auto, false).await;
+    open.until(DRIVEN, |state| is_done(state, "end")).await;
+    let log = appends(&open, DRIVEN);
+    let expected = [
+        "activateGraph",
+        "admitConsumer+dispatch",
+        "settle",
+        "retry+dispatch",
+        "settle+commitBoundary",
+    ];
+    assert_eq!(log[..expected.len()], expected);
+    assert_eq!(world.outside.count(), 3);
+    let early = &world.outside.early;
+    assert!(!early.load(std::sync::atomic::Ordering::SeqCst));
+    sound(&open);
+    world.close(open, Shutdown::Drain).await;
+}
+
+/// Proves T-82: a dispatch that is refused leaves the other try prepared, and it alone is what goes on later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t_82_another_try_goes_on_in_parts() {
+    let world = World::new(EffectClass::External);
+    *world.outside.behaviour.lock().expect("behaviour") = Behaviour::DeclineFirst;
+    let open = world.open().await;
+    let mut refusals = world.policy.refused.subscribe();
+    let gate = world.outside.gate.acquire_many(1000).await.expect("a gate");
+    open.lin(DRIVEN, RestartPolicy::Auto, false).await;
+    let arrived = world.outside.arrived.acquire().await;
+    arrived.expect("a call").forget();
+    let denied = |denied: bool| {
+        let mut all = world.policy.denied.lock().expect("policy");
+        match denied {
+            true => all.insert(CommandType::Dispatch),
+            false => all.remove(&CommandType::Dispatch),
+        };
+    };
+    denied(true);
+    drop(gate);
+    // Once as a part of the sequence, once alone; then it waits.
+    settled(refusals.wait_for(|count| *count == 2))
+        .await
+        .expect("refused");
+    let log = appends(&open, DRIVEN);
+    assert_eq!(log[log.len() - 2..], ["settle", "retry"]);
+    assert_eq!(world.outside.count(), 1);
+    denied(false);
+    open.command(DRIVEN, "q-wake", verify_of(DRIVEN))
+        .await
+        .expect("an event");
+    open.until(DRIVEN, |state| is_done(state, "end")).await;
+    assert_eq!(world.outside.count(), 3);
+    sound(&open);
+    world.close(open, Shutdown::Drain).await;
+}
+
+/// Proves T-29, HS-04.6: the clock steps back between a driven run's claim and its receipt, which are one append. No log has
+/// that claim: nobody is deposed for it, no restart is held, and the step is taken by the clock as it is then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t_29_a_claim_that_no_log_has_deposes_nobody() {
+    // Once where the receipt is only drawn up, to ask the program what follows, and once where it is taken.
+    for (policy, number) in [
+        (RestartPolicy::Auto, 1),
+        (RestartPolicy::Auto, 2),
+        (RestartPolicy::Human, 2),
+    ] {
+        let world = World::new(EffectClass::External);
+        world.clock.set(20_000);
+        let clock = Arc::clone(&world.clock);
+        *world.policy.asked.lock().expect("policy") = Some((
+            CommandType::AcknowledgeDelivery,
+            number,
+            Box::new(move || clock.set(2_000)),
+        ));
+        let open = world.open().await;
+        open.lin(DRIVEN, policy, false).await;
+        let state = open.until(DRIVEN, |state| is_done(state, "end")).await;
+        assert_eq!(open.engine.clock().steps, 1);
+        assert_eq!((state.epoch, state.holds.size()), (1, 0), "{policy}");
         assert_eq!(world.outside.count(), 2);
         sound(&open);
         world.close(open, Shutdown::Drain).await;

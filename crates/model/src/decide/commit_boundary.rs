@@ -73,9 +73,10 @@ pub(super) fn decide(
     hold.try_for_each(|hold| place_hold::stops_known(state, hold))?;
     shape(state, body, own)?;
     basis(state, graph, body, own)?;
-    material::verified(body.manifest.artifacts.iter(), facts)?;
+    let (artifacts, config) = (&body.manifest.artifacts, &state.config);
+    material::announced(artifacts, config, facts)?;
     let mut before_ms = evidence::complete(state, node, own, body, facts)?;
-    before_ms.extend(material::retained_until(&body.manifest.artifacts));
+    before_ms.extend(material::announced_before(artifacts, config));
     let consequences = boundary::consequences(
         state,
         graph,

@@ -15,6 +15,7 @@ use aiws::record::{
 use super::pipeline::members;
 use super::place_hold::{derive, in_flight, open, own_scope};
 use super::reconcile::is_human;
+use super::resolve_hold::is_evaluated;
 use crate::command::{Body, Command, HoldProposal, RecoverOwnership};
 use crate::decision::{Decision, Rejection};
 use crate::event::{Outcome, Owner};
@@ -133,14 +134,28 @@ fn fence_claims(state: &RunState, facts: &Facts, outcome: &mut Outcome) {
     }
 }
 
-/// Under HUMAN one RESTART hold waits for a human: kept where it is open, else opened under the next stable id.
+/// Whether the run goes on by itself. Under RULE it does where the host evaluated the approved rule, which allows the
+/// restart and names what it saw; a hold that is open already stays (HS-06.1).
+fn goes_on(state: &RunState, facts: &Facts) -> bool {
+    match state.config.restart_policy {
+        RestartPolicy::Auto => true,
+        RestartPolicy::Human => false,
+        RestartPolicy::Rule => {
+            let seen = !facts.clear_evidence.is_empty();
+            facts.restart_allowed && seen && is_evaluated(state, facts)
+        }
+    }
+}
+
+/// Where the run does not go on by itself, one RESTART hold waits for who decides: kept where it is open, else opened
+/// under the next stable id.
 fn restart_hold(
     state: &RunState,
     epoch: U64,
     facts: &Facts,
     outcome: &mut Outcome,
 ) -> Result<Option<HoldId>, Rejection> {
-    if state.config.restart_policy != RestartPolicy::Human || state.lifecycle.is_terminal() {
+    if goes_on(state, facts) || state.lifecycle.is_terminal() {
         return Ok(None);
     }
     let mut closed = 0;

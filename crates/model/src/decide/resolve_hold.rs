@@ -54,12 +54,30 @@ pub(super) fn authority(
     let human =
         body.decision == HoldDecision::Cancel || hold.is_some_and(|hold| needs_human(state, hold));
     check(Guard::ResolveHuman, !human || is_human(facts), found)?;
-    // No configuration of this build approves a rule policy, so no rule decides (HS-03.9).
+    let by_rule = facts.actor_kind == ActorKind::Rule;
+    let approved = state.config.rule.as_ref();
+    let named = match by_rule {
+        true => body.rule.is_some() && body.rule.as_ref() == approved,
+        false => body.rule.is_none(),
+    };
+    check(Guard::ResolveRule, named, found)?;
     check(
-        Guard::ResolveRule,
-        facts.actor_kind != ActorKind::Rule && body.rule.is_none(),
+        Guard::ResolveRuleCurrent,
+        !by_rule || is_evaluated(state, facts),
         found,
-    )
+    )?;
+    let alone = facts.actor_kind == ActorKind::System;
+    let ruled = hold.is_some_and(|hold| {
+        state.config.restart_policy == RestartPolicy::Rule
+            && kinds(hold).contains(&HoldReason::Restart)
+    });
+    check(Guard::ResolveRuled, !alone || !ruled, found)
+}
+
+/// Whether what the host evaluated is the rule policy that the run's configuration approves, at that revision: a rule
+/// that changed since decides nothing until a human approves it anew (HS-03.9).
+pub(super) fn is_evaluated(state: &RunState, facts: &Facts) -> bool {
+    state.config.rule.as_ref() == Some(&facts.policy)
 }
 
 /// Uncertainty, anything that would grow resources, and a restart under HUMAN are a human's to decide (HS-03.7).
@@ -137,6 +155,8 @@ fn clear(
     facts: &Facts,
 ) -> Result<(), Rejection> {
     let named = || members(object! { "holdId": &hold.hold_id });
+    let shown = facts.actor_kind != ActorKind::Rule || !body.evidence.is_empty();
+    check(Guard::ResolveRuleEvidence, shown, named)?;
     let known = body
         .evidence
         .iter()

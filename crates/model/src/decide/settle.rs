@@ -38,8 +38,8 @@ pub(super) fn authority(state: &RunState, body: &Settle, facts: &Facts) -> Resul
         return Ok(());
     };
     let named = || members(object! { "attemptId": &body.attempt_id, "actor": &facts.actor_id });
-    let automatic =
-        facts.actor_kind == ActorKind::System && state.config.restart_policy == RestartPolicy::Auto;
+    let automatic = facts.actor_kind == ActorKind::System
+        && state.config.restart_policy != RestartPolicy::Human;
     let operator = facts.actor_kind == ActorKind::Human || automatic;
     check(
         Guard::SettleOperator,

@@ -138,7 +138,7 @@ fn out_of_time(state: &RunState, idle: bool, now_ms: u64) -> Option<Step> {
 fn truth(state: &RunState, attempt: &Attempt) -> Option<Step> {
     let attempt_id = attempt.attempt_id.clone();
     let stale = attempt.status == AttemptStatus::Prepared && attempt.epoch.get() < state.epoch;
-    if stale && state.config.restart_policy == RestartPolicy::Auto {
+    if stale && state.config.restart_policy != RestartPolicy::Human {
         return Some(Step::ReturnPrepared { attempt_id });
     }
     if !is_uncertain(state, attempt) {

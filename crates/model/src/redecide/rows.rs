@@ -151,7 +151,7 @@ pub const ROWS: &[Row] = &[
     Row { kind: C::PlaceHold,           own: &[] },
     Row { kind: C::ResolveHold,         own: &[F::Policy, F::DecisionRef, F::Account, F::ClearEvidence, F::RestartAllowed] },
     Row { kind: C::InvalidateHandoff,   own: &[] },
-    Row { kind: C::RecoverOwnership,    own: &[F::DecisionRef, F::RecoveryAuthority] },
+    Row { kind: C::RecoverOwnership,    own: &[F::Policy, F::DecisionRef, F::ClearEvidence, F::RestartAllowed, F::RecoveryAuthority] },
     Row { kind: C::RecordSummary,       own: &[] },
 ];
 

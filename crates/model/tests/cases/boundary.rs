@@ -175,6 +175,42 @@ cases! {
         stopped(&world, Guard::MaterialRetained, Code::ArtifactUnavailable, commit)
     }
 
+    /// Proves HF-04.4, T-81: what a boundary announces is retained through the recovery window from then on, also by the
+    /// writer's time; without a window it is while it is announced. A window beyond every time is covered by nothing.
+    #[test]
+    fn what_is_announced_outlasts_the_window() {
+        let window = |window_ms: Option<&str>| -> Result<World, String> {
+            let ms = window_ms.map(|ms| ms.parse().map_err(|error: aiws::error::Error| error.to_string()));
+            let ms = ms.transpose()?;
+            let mut world = World::configured(lin(), |config| config.recovery_window_ms = ms);
+            world.apply_task("a").must()?;
+            world.store(&artifact("patch"));
+            Ok(world)
+        };
+        let commit = |world: &mut World| {
+            world.commit(BoundaryIntent { artifacts: vec![artifact("patch")], ..completed("a") })
+        };
+        // The artifact is retained until 50,000.
+        for (window_ms, last_ms) in [(None, 49_999), (Some("1"), 49_999), (Some("20000"), 30_000)] {
+            let mut world = window(window_ms)?;
+            world.now_ms = last_ms;
+            let body = drafted(&world, BoundaryIntent { artifacts: vec![artifact("patch")], ..completed("a") })?;
+            let (command, facts) = (world.command(Body::CommitBoundary(body)), world.facts(ENGINE));
+            let decided = praxis_model::decide::run(world.state(), &command, &facts);
+            let before_ms = decided.map_err(|error| error.to_string())?.before_ms;
+            ensure(before_ms == [last_ms + 1], format!("{window_ms:?}: {before_ms:?}"))?;
+            world.now_ms = last_ms + 1;
+            let (guard, code) = (Guard::MaterialOutlasts, Code::ArtifactUnavailable);
+            if last_ms < 49_999 {
+                stopped(&world, guard, code, commit)?;
+            }
+        }
+        for window_ms in ["50001", &"9".repeat(100)] {
+            stopped(&window(Some(window_ms))?, Guard::MaterialOutlasts, Code::ArtifactUnavailable, commit)?;
+        }
+        Ok(())
+    }
+
     /// Proves HF-05.7: a node never skips itself.
     #[test]
     fn a_skip_is_generated() {

@@ -113,8 +113,10 @@ pub fn config() -> HandoffConfig {
         join_policy: Vec::new(),
         required_skip: Vec::new(),
         restart_policy: RestartPolicy::Auto,
+        rule: None,
         lease_ms: DecPlus::new(dec(10_000)).expect("positive"),
         default_stop: StopAction::Drain,
+        recovery_window_ms: None,
         max_recipients: DecPlus::new(dec(8)).expect("positive"),
         scope_bindings: Vec::new(),
     }

@@ -9,6 +9,7 @@ use praxis_model::facts::Facts;
 use praxis_model::guard::Guard;
 
 use crate::bench::*;
+use crate::rules::{changed, evaluated, rule, ruled_body, under};
 use crate::steps::*;
 use crate::table::Case;
 
@@ -192,13 +193,18 @@ fn cancel(bench: &Bench, who: Who) -> Verdict {
 }
 
 fn ruled(bench: &Bench, rule: Option<Ref>, who: Who) -> Verdict {
-    let Body::ResolveHold(body) = resolve_body("h", HoldDecision::Recheck, &[]) else {
-        unreachable!("a resolution")
-    };
     bench.decide(
-        &Body::ResolveHold(ResolveHold { rule, ..body }),
-        &bench.facts(who),
+        &ruled_body(rule, &["looked"]),
+        &confirming(bench.facts(who), &["looked"]),
     )
+}
+
+/// A rule rechecks a RESTART hold under RULE; in order but for what a case changes.
+fn by_rule(change: impl FnOnce(&mut Facts), named: Option<Ref>, evidence: &[&str]) -> Verdict {
+    let bench = under(RestartPolicy::Rule).held(HoldReason::Restart);
+    let mut facts = evaluated(&bench, Who::Rule);
+    change(&mut facts);
+    bench.decide(&ruled_body(named, evidence), &facts)
 }
 
 fn cancel_only(reason: HoldReason) -> Bench {
@@ -291,6 +297,33 @@ pub const RESOLVE: &[Case] = &[
             Some(reference("rule")),
             Who::System,
         )
+    }),
+    // Another revision than the approved one, and none at all.
+    Case(Guard::ResolveRule, || {
+        by_rule(|_| {}, Some(changed()), &["looked"])
+    }),
+    Case(Guard::ResolveRule, || by_rule(|_| {}, None, &["looked"])),
+    // The host has another revision of the rule by now, or evaluated something else.
+    Case(Guard::ResolveRuleCurrent, || {
+        by_rule(|facts| facts.policy = changed(), Some(rule()), &["looked"])
+    }),
+    Case(Guard::ResolveRuleCurrent, || {
+        let other = |facts: &mut Facts| facts.policy = reference("host-policy");
+        by_rule(other, Some(rule()), &["looked"])
+    }),
+    Case(Guard::ResolveRuled, || {
+        let bench = under(RestartPolicy::Rule).held(HoldReason::Restart);
+        recheck(&bench, evaluated(&bench, Who::System), &["looked"])
+    }),
+    Case(Guard::ResolveRuleEvidence, || {
+        by_rule(|_| {}, Some(rule()), &[])
+    }),
+    Case(Guard::ResolveEvidence, || {
+        by_rule(|_| {}, Some(rule()), &["hearsay"])
+    }),
+    Case(Guard::ResolveRestart, || {
+        let forbids = |facts: &mut Facts| facts.restart_allowed = false;
+        by_rule(forbids, Some(rule()), &["looked"])
     }),
     Case(Guard::ResolvePrincipal, || {
         let bench = Bench::new().held(HoldReason::Operator);

@@ -224,16 +224,18 @@ fn a_late_report_is_settled_under_the_new_epoch() {
 }
 
 /// Proves FV-REC.2, FV-REC.3, T-19: a prepared attempt of an earlier owner is returned by a human, or by the engine
-/// under AUTO, and then an explicit retry may follow.
+/// under AUTO and RULE, and then an explicit retry may follow.
 #[test]
 fn a_prepared_attempt_of_an_old_owner_is_returned() {
     let _on = guarded();
     for (restart_policy, who) in [
         (RestartPolicy::Auto, Who::System),
         (RestartPolicy::Human, Who::Human),
+        (RestartPolicy::Rule, Who::System),
     ] {
         let config = HandoffConfig {
             restart_policy,
+            rule: Some(crate::rules::rule()),
             ..config()
         };
         let mut bench = Bench::with(contract(), config, graph());

@@ -23,8 +23,10 @@ mod identities;
 mod invalidation;
 #[path = "../parts/mod.rs"]
 mod parts;
+mod record;
 mod recovery;
 mod refusals;
+mod rules;
 mod steps;
 mod summary;
 mod table;

@@ -127,9 +127,8 @@ refusals! {
     #[test]
     fn a_hold_out_of_order_is_refused() { cases_holds::PLACE }
 
-    /// Proves HC-RH.1, HS-01.1, HS-02.5, HS-02.7, HS-03.5, HS-03.7, HS-03.8, HS-03.9, HS-06.3, HS-06.6, HD-05.8, REL-9,
-    /// ERR-HOLD_NOT_CLEAR,
-    /// ERR-HOLD_STATE: a hold stays where it is closed, disallowed, not clear, or another's to decide.
+    /// Proves HC-RH.1, HS-01.1, HS-02.5, HS-02.7, HS-03.5, HS-03.7, HS-03.8, HS-03.9, HS-06.2, HS-06.3, HS-06.6, HD-05.8,
+    /// REL-9, ERR-HOLD_NOT_CLEAR, ERR-HOLD_STATE: a hold stays where it is closed, disallowed, not clear, or another's to decide.
     #[test]
     fn a_resolution_out_of_order_is_refused() { cases_holds::RESOLVE }
 

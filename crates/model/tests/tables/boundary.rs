@@ -252,6 +252,9 @@ fn task_rules() -> Vec<Break> {
             let now_ms = t.facts.now_ms;
             manifest(t).artifacts[1].retain_until_ms = aiws::decimal::Ms::from_u64(now_ms);
         };
+        MaterialOutlasts Material ArtifactUnavailable ["recoveryWindowMs", "?retainUntilMs"] |t| {
+            t.config().recovery_window_ms = "900000".parse().ok();
+        };
         MaterialMatches Material ArtifactMismatch ["bytes of log"] |t| {
             t.facts.material_errors.insert(artifacts()[1].digest, praxis_model::facts::MaterialError::Mismatch);
         };

@@ -170,7 +170,7 @@ fn every_decision() -> Vec<Break> {
 }
 
 fn rule() -> Vec<Break> {
-    breaks! { ResolveRule Authority AuthorizationDenied ["rule"] |t| body!(t, ResolveHold).rule = Some(Ref { id: id("rule"), revision: dec(1) }); }
+    breaks! { ResolveRule Authority AuthorizationDenied ["rule"] |t| body!(t, ResolveHold).rule = Some(Ref { id: id("policy"), revision: dec(2) }); }
 }
 
 fn recheck(own: Vec<Break>) -> Vec<Break> {
@@ -205,6 +205,18 @@ fn restarted() -> Vec<Break> {
     breaks! {
         ResolveEffects Release HoldNotClear ["an uncertain attempt"] |t| open_work(t, AttemptStatus::Unknown);
         ResolveRestart Release HoldNotClear ["restartAllowed"] |t| t.facts.restart_allowed = false;
+    }
+}
+
+/// A rule decides, and what it decides about is a restart under RULE.
+fn by_rule() -> Vec<Break> {
+    breaks! {
+        ResolveRuleCurrent Authority AuthorizationDenied ["policyRevision"] |t| t.facts.policy.revision = dec(2);
+        ResolveRuled Authority AuthorizationDenied ["actorKind", "rule", "?holdId"] |t| {
+            t.facts.actor_kind = ActorKind::System;
+            body!(t, ResolveHold).rule = None;
+        };
+        ResolveRuleEvidence Release HoldNotClear ["evidence", "confirmed evidence"] |t| body!(t, ResolveHold).evidence.clear();
     }
 }
 
@@ -327,6 +339,7 @@ pub fn scenes() -> Vec<Scene> {
         Scene { name: "resolveHold RECHECK of COST_LIMIT", kind, make: || resolving(HoldReason::CostLimit, Recheck), breaks: recheck(cost()) },
         Scene { name: "resolveHold RECHECK of TIME_LIMIT", kind, make: || resolving(HoldReason::TimeLimit, Recheck), breaks: recheck(time()) },
         Scene { name: "resolveHold RECHECK of RESTART", kind, make: restarting, breaks: recheck(restarted()) },
+        Scene { name: "resolveHold RECHECK of RESTART by a rule", kind, make: ruling, breaks: recheck([restarted(), by_rule()].concat()) },
         Scene { name: "resolveHold CANCEL", kind, make: || resolving(HoldReason::Operator, Cancel), breaks: cancel() },
         Scene { name: "invalidateHandoff", kind: CommandType::InvalidateHandoff, make: invalidating, breaks: invalidate() },
         Scene { name: "recoverOwnership", kind: CommandType::RecoverOwnership, make: recovering, breaks: recover() },
@@ -340,5 +353,16 @@ fn restarting() -> Try {
     let mut t = resolving(HoldReason::Restart, HoldDecision::Recheck);
     t.config().restart_policy = aiws::record::RestartPolicy::Auto;
     let facts = t.world.facts(ENGINE);
+    Try { facts, ..t }
+}
+
+/// Under RULE the rule that the configuration approves goes on, as the host evaluated it.
+fn ruling() -> Try {
+    let mut t = resolving(HoldReason::Restart, HoldDecision::Recheck);
+    let facts = t.world.facts("rule:r1");
+    let approved = Some(facts.policy.clone());
+    t.config().restart_policy = aiws::record::RestartPolicy::Rule;
+    t.config().rule = approved.clone();
+    body!(t, ResolveHold).rule = approved;
     Try { facts, ..t }
 }

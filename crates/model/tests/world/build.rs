@@ -64,8 +64,10 @@ pub fn config() -> HandoffConfig {
         join_policy: Vec::new(),
         required_skip: Vec::new(),
         restart_policy: RestartPolicy::Human,
+        rule: None,
         lease_ms: DecPlus::new(dec(100)).expect("positive"),
         default_stop: StopAction::Drain,
+        recovery_window_ms: None,
         max_recipients: DecPlus::new(dec(8)).expect("positive"),
         scope_bindings: Vec::new(),
     }

@@ -32,10 +32,24 @@ pub struct Policy {
     pub denied: Mutex<BTreeSet<CommandType>>,
     /// How often it denied something.
     pub refused: tokio::sync::watch::Sender<u64>,
+    /// What is done once, when it is asked about a command of this type as often as this.
+    pub asked: Mutex<Option<(CommandType, usize, Once)>>,
 }
+
+/// Done once.
+pub type Once = Box<dyn FnOnce() + Send>;
 
 impl Authorizer for Policy {
     fn authorize(&self, ask: &Ask<'_>) -> Authorization {
+        let wanted = |asked: &mut (CommandType, usize, Once)| {
+            let own = asked.0 == ask.command.kind();
+            asked.1 -= usize::from(own);
+            asked.1 == 0
+        };
+        let asked = self.asked.lock().expect("policy").take_if(wanted);
+        if let Some((.., act)) = asked {
+            act();
+        }
         let policy = Ref {
             id: id("policy"),
             revision: dec(1),
@@ -85,6 +99,8 @@ pub enum Behaviour {
     Apply,
     /// Does nothing and says so.
     Decline,
+    /// Does nothing at its very first call and says so; applies every other one.
+    DeclineFirst,
     /// Applies and panics before it answers.
     Panic,
 }
@@ -162,10 +178,11 @@ impl Adapter for Outside {
         if !self.is_dispatched(&call) {
             self.early.store(true, Ordering::SeqCst);
         }
-        self.calls
-            .lock()
-            .expect("calls")
-            .push(call.attempt_id.clone());
+        let first = {
+            let mut calls = self.calls.lock().expect("calls");
+            calls.push(call.attempt_id.clone());
+            calls.len() == 1
+        };
         self.nodes.lock().expect("nodes").push(call.node_id.clone());
         if let Some(path) = &*self.record.lock().expect("record") {
             let line = format!("{} {}\n", call.node_id, call.attempt_id);
@@ -181,8 +198,11 @@ impl Adapter for Outside {
             let permit = self.gate.acquire().await.expect("open");
             permit.forget();
             let outcome = match behaviour {
-                Behaviour::Apply => EffectOutcome::Applied { actual: dec(3) },
                 Behaviour::Decline => EffectOutcome::NotApplied,
+                Behaviour::DeclineFirst if first => EffectOutcome::NotApplied,
+                Behaviour::Apply | Behaviour::DeclineFirst => {
+                    EffectOutcome::Applied { actual: dec(3) }
+                }
                 Behaviour::Panic => panic!("the adapter throws"),
             };
             EffectReport {
@@ -194,7 +214,11 @@ impl Adapter for Outside {
 
     fn lookup<'a>(&'a self, call: &'a EffectCall) -> BoxFuture<'a, Lookup> {
         self.lookups.fetch_add(1, Ordering::SeqCst);
-        let applied = self.calls.lock().expect("calls").contains(&call.attempt_id);
+        let declined = *self.behaviour.lock().expect("behaviour") == Behaviour::DeclineFirst;
+        let calls = self.calls.lock().expect("calls");
+        let mut had = calls.iter().skip(usize::from(declined));
+        let applied = had.any(|id| *id == call.attempt_id);
+        drop(calls);
         let outcome = if applied {
             EffectOutcome::Applied { actual: dec(3) }
         } else {
