@@ -79,6 +79,9 @@ fn work(bench: &Bench) -> (Vec<OperationId>, Vec<AttemptId>) {
     )
 }
 
+/// A command of a bench, by its name.
+type NamedStep = (&'static str, fn(&Bench) -> Body);
+
 /// Whether a plan would begin anything outside.
 fn begins(step: &Step) -> bool {
     matches!(
@@ -123,7 +126,7 @@ fn what_a_hold_lets_through_starts_nothing() {
     bench.act(place_body(hold("h", HoldReason::Operator)), Who::Human);
     let before = work(&bench);
     let facts = |bench: &Bench| confirming(bench.facts(Who::Human), &["probe", "review"]);
-    let steps: [(&str, fn(&Bench) -> Body); 8] = [
+    let steps: [NamedStep; 8] = [
         ("settle", |_| {
             settle_body("at-free", ConfirmedApplied, 3, &["exit"])
         }),
