@@ -391,6 +391,8 @@ fn explain_knows_what_pages_print() {
         ("TIME_LIMIT", "3"),
         ("ARTIFACT", "3"),
         ("RESTART", "3"),
+        ("RULE", "3"),
+        ("INVALIDATED_INPUT", "3"),
         ("PLAN_FAILED", "4"),
         ("APPROVAL_DENIED", "4"),
         ("ACCEPTANCE_REJECTED", "4"),

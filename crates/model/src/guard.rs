@@ -160,12 +160,12 @@ guards! {
     ContractFeatures "FV-CMD.3" UnsupportedProtocol Shape "Every feature of the contract is known.";
     ContractExtensions "HM-01.3" UnsupportedProtocol Shape "Every extension of the contract is known.";
     ContractShape "FV-CMD.4" SchemaInvalid Shape "Contract and configuration have the shape of the wire.";
-    RootGrantsUnique "HF-02.3" IdentityConflict Object "No grant id stands twice in the contract.";
+    RootGrantsUnique "HF-01.6" IdentityConflict Object "No grant id stands twice in the contract.";
     ProtocolNegotiated "HM-01.1" UnsupportedProtocol Object "The contract negotiated the hand-off protocol.";
-    RunNew "FV-RUN.1" IdentityConflict Object "The run id is new in the mission.";
+    RunNew "FV-ACC.7" IdentityConflict Object "The run id is new in the mission.";
     MissionDeadline "FV-CON.5" DeadlinePassed Admission "The contract's deadline is ahead.";
     GrantShape "FV-CMD.4" SchemaInvalid Shape "The grant has the shape of the wire.";
-    GrantNew "FV-ACC.7" IdentityConflict Object "The grant id is new in the mission.";
+    GrantNew "HF-01.6" IdentityConflict Object "The grant id is new in the mission.";
     GrantParentNamed "FV-CON.2" GrantExceeded Admission "A derived grant names its parent; roots come with the contract alone.";
     GrantParentKnown "FV-GRT.1" NotFound Object "The parent is a grant of the mission.";
     GrantNarrowsActions "FV-GRT.1" GrantExceeded Admission "Every action is one of the parent's.";
@@ -174,7 +174,7 @@ guards! {
     GrantNarrowsExpiry "FV-GRT.1" GrantExceeded Admission "The grant ends no later than its parent.";
 
     // approve, revokeApproval.
-    ApprovalNew "FV-ACC.7" IdentityConflict Object "The approval id is new in the run.";
+    ApprovalNew "HF-01.6" IdentityConflict Object "The approval id is new in the run.";
     ApprovalAhead "FV-APR.3" ApprovalStale Admission "The approval's expiry is ahead.";
     ApprovalKnown "FV-APR.3" NotFound Object "The approval is one of this run.";
     ApprovalStanding "FV-APR.3" StateInvalid Object "The approval was not revoked before.";
@@ -203,7 +203,7 @@ guards! {
     OperationKnown "REL-3" NotFound Object "The operation is one of this run.";
     DispatchEpoch "FV-REC.2" StaleEpoch Object "The attempt was prepared under the current epoch.";
     DispatchBinding "FV-GRAPH.15" StateInvalid Object "Attempt, operation, node and activation belong together.";
-    DispatchPrepared "FV-EFF.6" StateInvalid Object "The attempt is PREPARED.";
+    DispatchPrepared "FV-ACC.5" StateInvalid Object "The attempt is PREPARED.";
     DispatchTask "FV-GRAPH.14" NodeNotReady Object "The node runs work: it is a TASK or a LOOP.";
     DispatchActive "FV-GRAPH.16" NodeNotReady Object "The node is admitted and not ended.";
     DispatchConsumes "HD-03.8" BasisStale Object "The activation's consumption stands.";
@@ -225,11 +225,11 @@ guards! {
     RetryAttemptNew "FV-ACC.5" IdentityConflict Object "The attempt id is new.";
     RetryResolved "FV-EFF.3" EffectUnresolved Object "The attempt before has a known outcome.";
     RetryNotApplied "FV-ACC.6" StateInvalid Object "The attempt before was confirmed not applied.";
-    RetryActive "FV-GRAPH.16" NodeNotReady Object "The operation's node is admitted and not ended.";
+    RetryActive "FV-GRAPH.14" NodeNotReady Object "The operation's node is admitted and not ended.";
     AttemptsLeft "FV-ACC.6" AttemptsExhausted Admission "The operation has attempts left under its contract.";
 
     // verify, accept, cancelRun, finishCancelRun.
-    AssessmentNew "FV-ACC.7" IdentityConflict Object "The assessment id is new in the run.";
+    AssessmentNew "HF-01.6" IdentityConflict Object "The assessment id is new in the run.";
     AcceptVerified "FV-APR.5" StateInvalid Object "What is accepted has a current passing verification.";
     AcceptSubject "FV-APR.5" StateInvalid Object "What is accepted is what the current verification is about.";
     CancelOnce "FV-RUN.5" StateInvalid Object "No cancellation is pending.";

@@ -1,4 +1,5 @@
-//! The examples of docs/HANDOFF.md: the ten commands of the protocol, sent in one run, with what came back.
+//! The examples of docs/HANDOFF.md: the ten commands of the protocol, sent in one run, with what came back; and an answer
+//! that is lost, in another run.
 //! Invariant: what stands on the page was sent to an engine and answered by it, each time this test runs.
 
 use std::fmt::Write as _;
@@ -10,6 +11,7 @@ use praxis_tests::generated;
 use serde_json::{Value as Json, json};
 
 use crate::bodies::{self, Boundary, lin};
+use crate::oracle::money;
 use crate::wire::Sent;
 use crate::world::{HUMAN, W1, W2, World};
 
@@ -131,7 +133,67 @@ fn spaced(value: &Json) -> String {
     }
 }
 
-/// The examples of the page are what the engine was sent and said, all ten commands and four refusals.
+/// An attempt whose answer is lost, what is refused meanwhile, how it is settled, and the next attempt.
+async fn not_knowing() -> Page {
+    let mut w = World::new(false, None).await;
+    w.start(&lin(), &bodies::config()).await;
+    w.admit("a").await;
+    let mut page = Page::default();
+    let operation = w.operation("a");
+    let policy = json!({"id": "policy", "revision": "1"});
+    let retry = json!({
+        "type": "retry", "runId": w.run, "ownerEpoch": "1", "operationId": operation,
+        "attemptId": "at-run-a-2", "amount": "3", "policy": policy,
+    });
+    let first = w.attempt("a");
+
+    let dispatch = w.dispatch_of("a").await;
+    let words = "The attempt is `DISPATCHED` before anything is done outside.";
+    page.send(&mut w, W1, dispatch, words).await;
+    let lost = bodies::settle(&*w.state().await, "settle", &first, "UNKNOWN", 0);
+    let words = "The answer never came. Nobody knows what was done, so the 3 units stay reserved.";
+    page.send(&mut w, W1, lost, words).await;
+    let words = "It is not tried again on a guess.";
+    page.refuse(&mut w, W1, retry.clone(), Code::EffectUnresolved, words)
+        .await;
+    let words =
+        "Nor is `a` done: its boundary says what is outstanding, so it cannot say COMPLETED.";
+    let boundary = Boundary::completed(json!({})).of(&*w.state().await, "a");
+    page.refuse(&mut w, W1, boundary, Code::EffectUnresolved, words)
+        .await;
+    let found = |state: &praxis_model::run::RunState| {
+        bodies::settle(state, "reconcile", &first, "CONFIRMED_NOT_APPLIED", 0)
+    };
+    let words = "A worker does not decide what became of it, whatever evidence it names.";
+    let by_worker = found(&*w.state().await);
+    page.refuse(&mut w, W1, by_worker, Code::HumanRequired, words)
+        .await;
+    let words = "A person looked outside: nothing was done. The host confirms the evidence, and the reservation returns.";
+    let by_person = found(&*w.state().await);
+    page.send(&mut w, HUMAN, by_person, words).await;
+    let words =
+        "Now another attempt of the same operation is prepared, with a reservation of its own.";
+    page.send(&mut w, W1, retry, words).await;
+    let second = bodies::dispatch(&*w.state().await, "a", &operation, "at-run-a-2");
+    let words = "It is dispatched like the first one.";
+    page.send(&mut w, W1, second, words).await;
+    let applied = bodies::settle(
+        &*w.state().await,
+        "settle",
+        "at-run-a-2",
+        "CONFIRMED_APPLIED",
+        2,
+    );
+    let words = "This answer came. It cost 2; the third unit is free again.";
+    page.send(&mut w, W1, applied, words).await;
+    assert_eq!(money(&w), (2, 0));
+    w.commit("a", &Boundary::completed(json!({}))).await;
+    w.finish().await;
+    page
+}
+
+/// The examples of the page are what the engine was sent and said: all ten commands with the refusals between them, and
+/// an answer that is lost.
 #[tokio::test]
 async fn the_examples_of_the_page_are_sent_and_answered() {
     let mut w = World::new(false, None).await;
@@ -158,7 +220,9 @@ async fn the_examples_of_the_page_are_sent_and_answered() {
     let words = "It is given back; the delivery is `PENDING` again.";
     page.send(&mut w, W1, bodies::release(&delivery, &first, 1), words)
         .await;
-    let token = w.claim(W1, &delivery).await;
+    let words = "Claimed again: the generation is the next one, and the token another.";
+    let again = page.send(&mut w, W1, bodies::claim(&delivery), words).await;
+    let token = again.unwrap();
     let ack = w.ack_of(&delivery, &token).await;
     let words = "Somebody else who has the token is not the claimant.";
     page.refuse(&mut w, W2, ack.clone(), Code::StaleOwner, words)
@@ -214,7 +278,9 @@ async fn the_examples_of_the_page_are_sent_and_answered() {
     let words = "The hand-off was wrong: its delivery and what `b` consumed no longer count, and the run is held.";
     page.send(&mut w, HUMAN, invalid, words).await;
     let dispatch = w.dispatch_of("b").await;
-    w.refuse(W1, dispatch, Code::HoldActive).await;
+    let words = "So its work is not begun any more.";
+    page.refuse(&mut w, W1, dispatch, Code::HoldActive, words)
+        .await;
     let recover = bodies::recover(1, Some("decision-1"));
     page.send(
         &mut w,
@@ -242,12 +308,11 @@ async fn the_examples_of_the_page_are_sent_and_answered() {
         "{:?}",
         page.shown
     );
-    let parts = [(
-        "examples".to_owned(),
-        page.text.trim_end().to_owned() + "\n",
-    )];
-    assert_eq!(generated::check_parts(PATH, &parts, COMMAND), Ok(()));
     w.finish().await;
+    let lost = not_knowing().await;
+    let parts = [("examples", page), ("not knowing", lost)];
+    let parts = parts.map(|(name, page)| (name.to_owned(), page.text.trim_end().to_owned() + "\n"));
+    assert_eq!(generated::check_parts(PATH, &parts, COMMAND), Ok(()));
 }
 
 /// The artifact of `a`.

@@ -23,6 +23,7 @@ mod field;
 mod handoff_page;
 mod host;
 mod invalidation;
+mod kept;
 mod kinds;
 mod listed;
 mod long;

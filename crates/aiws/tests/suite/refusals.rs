@@ -421,3 +421,32 @@ fn members_that_must_fit_together() {
         );
     }
 }
+
+/// Proves HF-03.8: an outcome has its criteria, each with its evidence, and what is still open; none of these may be left
+/// out, and no list may be something else.
+#[test]
+fn hf_03_8_an_outcome_lists_evidence_and_what_is_open() {
+    let lists = [
+        "/outcome/criteria",
+        "/outcome/criteria/0/evidence",
+        "/outcome/outstanding",
+    ];
+    for list in lists {
+        refused("manifest", list, "null", list);
+        refused("manifest", list, r#""none""#, list);
+    }
+    let members = [
+        "/outcome/criteria/0/criterionId",
+        "/outcome/criteria/0/status",
+        "/outcome/outstanding/0/operationId",
+        "/outcome/outstanding/0/attemptId",
+        "/outcome/outstanding/0/status",
+    ];
+    // What is missing is reported where it should be.
+    for place in lists.into_iter().chain(members) {
+        let (parent, _) = place.rsplit_once('/').expect("a member");
+        refused("manifest", place, "", parent);
+    }
+    accepted("manifest", "/outcome/criteria", "[]");
+    accepted("manifest", "/outcome/outstanding", "[]");
+}

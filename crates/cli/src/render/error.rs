@@ -1,5 +1,6 @@
 //! An error as people read it: its code, what was expected and found, and what to type.
-//! Invariant: the code stands first; commands are not broken where the terminal is wide enough for them.
+//! Invariant: the code stands first; commands are not broken where the terminal is wide enough for them; a refusal says
+//! both what has to hold and what was found.
 //! Called where a verb ends with an error.
 
 use std::fmt::Write;
@@ -37,6 +38,11 @@ pub fn text(error: &Error, style: Style) -> String {
             let _ = writeln!(text, "{indent}{piece}");
         }
     }
+    if let (Some(_), Some(found)) = (guard, found(error)) {
+        for line in escape::wrap_whole(&found, style.width.saturating_sub(2)) {
+            let _ = writeln!(text, "  {line}");
+        }
+    }
     let head = format!("{code}");
     if let Some(at) = text.find(&head) {
         text.replace_range(at..at + head.len(), &style.paint(Tone::Bad, &head));
@@ -58,10 +64,49 @@ pub fn text(error: &Error, style: Style) -> String {
     text
 }
 
+/// What a guard found, from the details that it gave: `found: holdId h-1, state RELEASED`. None where it gave none.
+fn found(error: &Error) -> Option<String> {
+    let told = |(name, value): (&String, &Value)| {
+        let value = match value {
+            Value::Null => return None,
+            Value::String(text) => escape::line(text),
+            other => escape::line(&other.to_string()),
+        };
+        Some(format!("{} {value}", escape::line(name)))
+    };
+    let details = error.details.iter();
+    let facts = details.filter(|(name, _)| !matches!(name.as_str(), "requirement" | "mend"));
+    let facts: Vec<String> = facts.filter_map(told).collect();
+    (!facts.is_empty()).then(|| format!("found: {}", facts.join(", ")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use aiws::error::Code;
+
+    #[test]
+    fn a_refusal_says_what_has_to_hold_and_what_was_found() {
+        let error = Error::new(Code::HoldState, "The hold is OPEN.")
+            .with("requirement", "HS-01.1")
+            .with("holdId", "h-1")
+            .with("node", Value::Null)
+            .with("state", "RELEASED");
+        let shown = text(&error, Style::plain(200));
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(
+            lines[..2],
+            [
+                "praxis: HOLD_STATE: this does not hold (HS-01.1): The hold is OPEN.",
+                "  found: holdId h-1, state RELEASED"
+            ]
+        );
+        // What is no guard's says what was found in its own words.
+        let plain = Error::new(Code::RunNotFound, "expected a run, found none").with("run", "r-1");
+        assert!(!text(&plain, Style::plain(200)).contains("found: "));
+        let bare = Error::new(Code::HoldState, "The hold is OPEN.").with("requirement", "HS-01.1");
+        assert!(!text(&bare, Style::plain(200)).contains("found: "));
+    }
 
     #[test]
     fn an_error_fits_the_terminal_and_keeps_what_is_copied() {

@@ -1,5 +1,6 @@
 //! `praxis explain`: what an error code means and what to do about it.
-//! Invariant: every code of the table has a page; so has every hold and cause that the page of a run prints.
+//! Invariant: every code of the table has a page; so has every reason of a hold, with who may clear it and by which verb,
+//! and every cause that the page of a run prints.
 //! Called by `verbs::run`.
 
 mod pages;
@@ -27,15 +28,23 @@ struct Word {
     shown: Shown,
     sentence: &'static str,
     remedy: &'static str,
+    /// Who may clear a hold, and by which verb; a cause is final.
+    clears: Option<&'static str>,
 }
 
-const fn hold(name: &'static str, sentence: &'static str, remedy: &'static str) -> Word {
+const fn hold(
+    name: &'static str,
+    sentence: &'static str,
+    remedy: &'static str,
+    clears: &'static str,
+) -> Word {
     let shown = Shown::Hold;
     Word {
         name,
         shown,
         sentence,
         remedy,
+        clears: Some(clears),
     }
 }
 
@@ -46,6 +55,7 @@ const fn cause(name: &'static str, sentence: &'static str, remedy: &'static str)
         shown,
         sentence,
         remedy,
+        clears: None,
     }
 }
 
@@ -55,36 +65,55 @@ const WORDS: &[Word] = &[
         "ATTEMPT_LIMIT",
         "Every correction, or every start of one piece of work, is used up.",
         "start another run with more --max-corrections, or another agent; praxis show has the last output",
+        "nobody, for no verb gives an attempt back; praxis cancel RUN ends the run",
     ),
     hold(
         "COST_LIMIT",
         "The budget has nothing left for the next run of the agent.",
         "start another run with more --budget",
+        "a person, by praxis recheck HOLD, where a reservation came back since and leaves room; else praxis cancel RUN",
     ),
     hold(
         "TIME_LIMIT",
         "The deadline for new work has passed, thirty days after the start.",
         "start another run",
+        "a person, by praxis recheck HOLD, and only while the deadline is ahead; else praxis cancel RUN",
     ),
     hold(
         "ARTIFACT",
         "Stored material that the run needs is missing or damaged.",
         "run praxis verify, keep the store as it is, and start another run",
+        "who shows a host that the same bytes are back, which no verb can; praxis cancel RUN ends the run",
     ),
     hold(
         "RESTART",
         "The run was taken over from an owner that failed too often in a short time.",
         "look with praxis log at what happened, and start another run",
+        "a person, by praxis recheck HOLD and then praxis resume RUN",
     ),
     hold(
         "OPERATOR",
         "A person paused the run; what ran then ended by itself, and nothing new starts.",
         "praxis continue RUN lets it go on",
+        "a person, by praxis continue RUN",
     ),
     hold(
         "UNCERTAIN_EFFECT",
         "Nobody knows what a run of the agent did.",
         "praxis unknown shows it and how to settle it",
+        "a person, by praxis recheck HOLD, once praxis reconcile has settled every attempt that it waits for",
+    ),
+    hold(
+        "INVALIDATED_INPUT",
+        "What a node handed over was found to be wrong, and work that rests on it must not go on.",
+        "praxis log shows what was invalidated and why; start another run",
+        "nobody, for what hangs on that hand-off stays closed; praxis cancel RUN ends the run",
+    ),
+    hold(
+        "RULE",
+        "A rule of whoever runs this store stopped the run.",
+        "praxis log shows when; do what the rule asks for, and recheck the hold",
+        "a person, by praxis recheck HOLD",
     ),
     cause(
         "CANCELED",
@@ -125,11 +154,13 @@ impl Word {
     }
 
     fn page(&self) -> String {
+        let clears = self.clears.map(|who| format!("  who clears  {who}\n"));
         format!(
-            "{}\n\n  {}\n\n  what to do  {}\n  shown as    {} of a run\n  exit code   {}\n",
+            "{}\n\n  {}\n\n  what to do  {}\n{}  shown as    {} of a run\n  exit code   {}\n",
             self.name,
             self.sentence,
             self.remedy,
+            clears.unwrap_or_default(),
             self.place(),
             self.exit() as i32
         )
@@ -141,6 +172,7 @@ impl Word {
             "shownAs": self.place(),
             "sentence": self.sentence,
             "remedy": self.remedy,
+            "clears": self.clears,
             "exit": self.exit() as i32,
         }
     }
@@ -257,6 +289,8 @@ fn unknown(name: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use aiws::record::HoldReason;
+
     use super::*;
 
     #[test]
@@ -266,6 +300,22 @@ mod tests {
             let whole = page.contains("When it happens") && page.contains(code.remedy());
             assert!(whole, "{code}");
         }
+    }
+
+    /// A reason without a page would be answered with CODE_UNKNOWN by the very verb that the page of a run points to.
+    #[test]
+    fn every_reason_of_a_hold_says_who_clears_it_and_how() {
+        for reason in HoldReason::ALL {
+            let mut words = WORDS.iter();
+            let word = words.find(|word| word.shown == Shown::Hold && word.name == reason.name());
+            let word = word.unwrap_or_else(|| panic!("{} has no page", reason.name()));
+            let page = word.page();
+            let who = page.split_once("who clears  ").map(|(_, rest)| rest);
+            let who = who.and_then(|rest| rest.lines().next()).unwrap_or_default();
+            assert!(who.contains("praxis "), "{page}");
+        }
+        let holds = WORDS.iter().filter(|word| word.shown == Shown::Hold);
+        assert_eq!(holds.count(), HoldReason::ALL.len());
     }
 
     /// A word that was an error code, too, would hide that one.

@@ -229,20 +229,6 @@ fn approve_twice(bench: &mut Bench) {
 }
 
 pub const DISPATCH: &[Case] = &[
-    Case(Guard::AttemptKnown, || {
-        dispatch(&Bench::free_admitted(), "free", "at-nothing")
-    }),
-    Case(Guard::OperationKnown, || {
-        let bench = Bench::free_admitted();
-        let Body::Dispatch(body) = dispatch_body(&bench, "free", "at-free") else {
-            unreachable!("a dispatch")
-        };
-        let body = Body::Dispatch(Dispatch {
-            operation_id: id("nothing"),
-            ..body
-        });
-        bench.decide(&body, &bench.facts(Who::System))
-    }),
     Case(Guard::DispatchEpoch, || {
         let mut bench = Bench::free_admitted();
         bench.act(recover_body(1), Who::System);
@@ -280,8 +266,15 @@ pub const DISPATCH: &[Case] = &[
         let facts = bench.with_material(bench.facts(Who::System));
         bench.decide(&dispatch_body(&bench, "work", "at-free"), &facts)
     }),
+    // An attempt is one try, whatever became of it; the next try is another attempt.
     Case(Guard::DispatchPrepared, || {
         dispatch(&Bench::free_dispatched(), "free", "at-free")
+    }),
+    Case(Guard::DispatchPrepared, || {
+        dispatch(&Bench::free_unknown(), "free", "at-free")
+    }),
+    Case(Guard::DispatchPrepared, || {
+        dispatch(&Bench::free_returned(), "free", "at-free")
     }),
     Case(Guard::DispatchConsumes, || {
         let mut bench = Bench::free_admitted();

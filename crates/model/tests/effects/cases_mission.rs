@@ -92,14 +92,6 @@ pub const MISSION: &[Case] = &[
             ..contract()
         })
     }),
-    Case(Guard::RootGrantsUnique, || {
-        open(Contract {
-            authority: Authority {
-                root_grants: vec![grant("root"), grant("root")],
-            },
-            ..contract()
-        })
-    }),
     Case(Guard::ProtocolNegotiated, || {
         start(
             Contract {
@@ -107,14 +99,6 @@ pub const MISSION: &[Case] = &[
                 ..contract()
             },
             "r",
-            1_000,
-        )
-    }),
-    Case(Guard::RunNew, || {
-        let bench = Bench::new();
-        decide_mission(
-            Some(&bench.mission),
-            &Body::StartRun(StartRun { run_id: id("r") }),
             1_000,
         )
     }),
@@ -129,7 +113,6 @@ pub const GRANTS: &[Case] = &[
             ..child("g2")
         })
     }),
-    Case(Guard::GrantNew, || derive(child("root"))),
     Case(Guard::GrantParentNamed, || derive(grant("g2"))),
     Case(Guard::GrantParentKnown, || {
         derive(Grant {
@@ -177,12 +160,6 @@ pub const GRANTS: &[Case] = &[
 ];
 
 pub const APPROVALS: &[Case] = &[
-    Case(Guard::ApprovalNew, || {
-        let mut bench = Bench::new();
-        let body = approve_body("yes", ApprovalDecision::Approved, 500_000);
-        bench.act(body.clone(), Who::Human);
-        on(bench, &body, Who::Human)
-    }),
     Case(Guard::ApprovalAhead, || {
         on(
             Bench::new(),

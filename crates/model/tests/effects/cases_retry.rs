@@ -20,13 +20,6 @@ fn retry(bench: &Bench, attempt: &str, amount: u64) -> Verdict {
 }
 
 pub const RETRY: &[Case] = &[
-    Case(Guard::OperationKnown, || {
-        let bench = Bench::free_returned();
-        bench.decide(
-            &retry_body(&bench, "nothing", "at-2", 10),
-            &bench.facts(Who::System),
-        )
-    }),
     Case(Guard::RetryAttemptNew, || {
         retry(&Bench::free_returned(), "at-free", 10)
     }),

@@ -68,9 +68,6 @@ fn prepared_of_old_epoch(config: HandoffConfig) -> Bench {
 }
 
 pub const SETTLE: &[Case] = &[
-    Case(Guard::AttemptKnown, || {
-        settle(Bench::new(), Who::System, ConfirmedApplied, 1, &["exit"])
-    }),
     Case(Guard::SettleOperator, || {
         settle(
             prepared_of_old_epoch(config()),
@@ -129,15 +126,6 @@ pub const SETTLE: &[Case] = &[
     }),
     Case(Guard::UnknownUncharged, || {
         settle(Bench::free_dispatched(), Who::System, Unknown, 1, &[])
-    }),
-    Case(Guard::NotAppliedUncharged, || {
-        settle(
-            Bench::free_dispatched(),
-            Who::System,
-            ConfirmedNotApplied,
-            1,
-            &["exit"],
-        )
     }),
     Case(Guard::SettleEvidence, || {
         settle(
@@ -202,6 +190,29 @@ pub const SETTLE: &[Case] = &[
     }),
 ];
 
+/// What was not applied, and is said to have cost something.
+pub const NOT_APPLIED: &[Case] = &[
+    Case(Guard::NotAppliedUncharged, || {
+        settle(
+            Bench::free_dispatched(),
+            Who::System,
+            ConfirmedNotApplied,
+            1,
+            &["exit"],
+        )
+    }),
+    Case(Guard::NotAppliedUncharged, || {
+        let bench = Bench::free_unknown();
+        reconcile(
+            &bench,
+            by(&bench, Who::Human),
+            ConfirmedNotApplied,
+            1,
+            &["probe"],
+        )
+    }),
+];
+
 pub const RECONCILE: &[Case] = &[
     Case(Guard::UncertainHuman, || {
         let bench = Bench::free_unknown();
@@ -251,16 +262,6 @@ pub const RECONCILE: &[Case] = &[
         let bench = Bench::free_unknown();
         reconcile(&bench, by(&bench, Who::Human), Unknown, 0, &["probe"])
     }),
-    Case(Guard::AttemptKnown, || {
-        let bench = Bench::new();
-        reconcile(
-            &bench,
-            by(&bench, Who::Human),
-            ConfirmedApplied,
-            3,
-            &["probe"],
-        )
-    }),
     Case(Guard::ReconcileState, || {
         let bench = Bench::free_dispatched();
         reconcile(
@@ -289,16 +290,6 @@ pub const RECONCILE: &[Case] = &[
         let bench = Bench::free_unknown();
         reconcile(&bench, by_rule(&bench), ConfirmedNotApplied, 9, &[])
     }),
-    Case(Guard::NotAppliedUncharged, || {
-        let bench = Bench::free_unknown();
-        reconcile(
-            &bench,
-            by(&bench, Who::Human),
-            ConfirmedNotApplied,
-            1,
-            &["probe"],
-        )
-    }),
 ];
 
 fn on(bench: Bench, body: &Body, who: Who) -> Verdict {
@@ -314,20 +305,6 @@ fn verified(verdicts: &[VerificationVerdict]) -> Bench {
 }
 
 pub const ASSESSMENTS: &[Case] = &[
-    Case(Guard::AssessmentNew, || {
-        on(
-            verified(&[VerificationVerdict::Pass]),
-            &verify_body("v0", VerificationVerdict::Fail),
-            Who::System,
-        )
-    }),
-    Case(Guard::AssessmentNew, || {
-        on(
-            verified(&[VerificationVerdict::Pass]),
-            &accept_body("v0", AcceptanceVerdict::Accepted),
-            Who::Human,
-        )
-    }),
     Case(Guard::AcceptVerified, || {
         on(
             verified(&[]),

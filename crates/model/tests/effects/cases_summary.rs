@@ -77,29 +77,11 @@ pub const SUMMARY: &[Case] = &[
             |_, _| {},
         )
     }),
-    Case(Guard::SummaryNew, || {
-        let mut bench = Bench::work_ready();
-        let facts = bench.facts(Who::Human);
-        let summary = summary_of(&bench, "gate", AuthorKind::Human, &facts);
-        let said = |text: &str| {
-            Body::RecordSummary(RecordSummary {
-                summary: SummaryProposal {
-                    text: text.to_owned(),
-                    ..summary.clone()
-                },
-            })
-        };
-        bench.act(said("one thing"), Who::Human);
-        bench.decide(&said("another"), &bench.facts(Who::Human))
-    }),
     Case(Guard::SummaryBasis, || {
         human(|summary, _| summary.handoff.handoff_id = id("ghost"))
     }),
     Case(Guard::SummaryBasis, || {
         human(|summary, _| summary.handoff.digest = aiws::digest::sha256(b"another"))
-    }),
-    Case(Guard::OperationKnown, || {
-        model(&Bench::work_ready(), "op-work")
     }),
     // Prepared, in flight and lost alike: nobody knows yet what it costs.
     Case(Guard::SummarySettled, || {

@@ -9,10 +9,12 @@
 mod again;
 mod assessments;
 mod bench;
+mod beside;
 mod cases_admission;
 mod cases_holds;
 mod cases_invalidation;
 mod cases_mission;
+mod cases_names;
 mod cases_retry;
 mod cases_settlement;
 mod cases_summary;

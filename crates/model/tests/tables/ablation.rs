@@ -13,11 +13,11 @@ use crate::scene::{self, Scene, Try};
 const HELD_TWICE: &[(Guard, &str)] = &[
     (
         Guard::GraphDependencies,
-        "what depends on a node that is not there is never reached, which is told as a cycle; a name twice is a port twice",
+        "what depends on a node that is not there is never reached, which is told as a cycle; a name twice is a port twice; the row says which name is wrong",
     ),
     (
         Guard::ScopeResolves,
-        "a scope that does not resolve has no members, and a hold without members has no shape",
+        "a scope that does not resolve has no members, and a hold without members has no shape; the row says that it is the scope, and under its own code",
     ),
     (
         Guard::ActivationUndecided,
