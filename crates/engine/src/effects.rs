@@ -4,6 +4,7 @@
 //! and whatever happens to the call becomes a report to whoever owns the run then. Started by the scheduler.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use aiws::error::Error;
 use aiws::id::{ActivationId, AttemptId, NodeId};
@@ -16,9 +17,9 @@ use tokio::sync::oneshot;
 use crate::adapter::{Adapter, EffectCall, EffectOutcome, EffectReport, Input, Lookup};
 use crate::capability::Capability;
 use crate::core::Core;
-use crate::error::{actor_lost, closing};
+use crate::error::{actor_lost, closing, may_be_sent_again};
 use crate::gather::Copies;
-use crate::limits::REPORT_DELIVERIES;
+use crate::limits::{REPORT_DELIVERIES, REPORT_PAUSE_MOST_MS, REPORT_PAUSE_MS};
 use crate::message::{Reported, RunMessage};
 use crate::supervisor;
 
@@ -135,6 +136,8 @@ pub(crate) async fn deliver(
     attempt_id: &AttemptId,
     report: EffectReport,
 ) -> Result<(), Error> {
+    let mut pause_ms = REPORT_PAUSE_MS;
+    let mut refused = actor_lost();
     for _ in 0..REPORT_DELIVERIES {
         if core.is_closing() {
             return Err(closing());
@@ -152,13 +155,18 @@ pub(crate) async fn deliver(
             permit,
             reply,
         }));
-        if entry.actor.cast(message).is_ok()
-            && let Ok(answer) = answered.await
-        {
-            return answer;
+        let (sent, is_own) = (entry.actor.cast(message).is_ok(), capability.is_engine());
+        match answered.await {
+            // Whoever reports from outside is told, and says it again; nobody else can say what the engine's worker knows.
+            Ok(Err(error)) if is_own && may_be_sent_again(&error) && !core.is_draining() => {
+                tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+                (pause_ms, refused) = ((pause_ms * 2).min(REPORT_PAUSE_MOST_MS), error);
+            }
+            Ok(answer) if sent => return answer,
+            _ => {}
         }
     }
-    Err(actor_lost())
+    Err(refused)
 }
 
 /// The call of an attempt as the run's state has it, with verified copies of its inputs; none where the attempt
