@@ -16,7 +16,9 @@ use praxis_model::command::{Body, CommandType, Intent, Verify};
 use praxis_model::run::RunState;
 
 use crate::sequences::{conclude, launch, opened, receive, worker};
-use crate::support::{Behaviour, Open, World, boundary_of, dec, digest, draft_of, id, intent, lin};
+use crate::support::{
+    Behaviour, Open, World, boundary_of, dec, digest, draft_of, id, intent, lin, settled,
+};
 
 const RUN: &str = "run";
 const FAIL_WRITE: u8 = 1;
@@ -272,6 +274,37 @@ async fn t_10_a_worker_of_the_engine_tells_again() {
     assert_eq!(armed.load(Ordering::SeqCst), 0, "the fault was met");
     let mut all = state.attempts.values();
     assert!(all.all(|it| it.status != AttemptStatus::Unknown));
+    world.close(open, Shutdown::Drain).await;
+}
+
+/// Proves T-10, T-20: what a look-up found is recorded though the first append of it failed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t_10_what_a_look_up_found_is_told_again() {
+    let mut world = World::new(EffectClass::External);
+    world.outside.answers.store(true, Ordering::SeqCst);
+    let (armed, _) = Failing::under(&mut world);
+    world.outside.gate.forget_permits(1000);
+    let open = world.open().await;
+    open.lin("driven", RestartPolicy::Auto, false).await;
+    let arrived = settled(world.outside.arrived.acquire()).await;
+    arrived.expect("open").forget();
+    world.close(open, Shutdown::Now).await;
+    world.at_point(
+        |passing| passing.point == Point::BeforeCommit && passing.kind == CommandType::Reconcile,
+        {
+            let armed = Arc::clone(&armed);
+            move || armed.store(FAIL_WRITE, Ordering::SeqCst)
+        },
+    );
+    world.outside.gate.add_permits(1000);
+    let open = world.open().await;
+    open.until("driven", |state| {
+        let first = state.attempts.values().find(|it| it.epoch.get() == 1);
+        first.is_some_and(|it| it.status == AttemptStatus::ConfirmedApplied)
+    })
+    .await;
+    assert_eq!(armed.load(Ordering::SeqCst), 0, "the fault was met");
+    assert_eq!(world.outside.lookups.load(Ordering::SeqCst), 1);
     world.close(open, Shutdown::Drain).await;
 }
 
