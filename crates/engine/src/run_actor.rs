@@ -139,8 +139,7 @@ impl Actor for RunActor {
                 found,
                 taken,
             } => {
-                owner.looked_up(&attempt_id, *found).await;
-                drop(taken);
+                let _ = taken.send(owner.looked_up(&attempt_id, *found).await);
             }
             RunMessage::Release => owner.release(),
             RunMessage::Tick { moved } => owner.tick(moved, &myself).await,

@@ -23,7 +23,8 @@ use ractor::ActorRef;
 
 use crate::adapter::{EffectOutcome, Lookup};
 use crate::capability::{CLASS_LOOKUP, CLASS_SCHEDULER, Capability};
-use crate::message::{Planned, RunMessage};
+use crate::error::may_be_sent_again;
+use crate::message::{Planned, RunMessage, Taken};
 use crate::run_actor::RunOwner;
 use ahead::Ahead;
 
@@ -130,7 +131,7 @@ impl RunOwner {
     }
 
     /// A look-up's answer: a conclusive one reconciles, anything else waits for evidence or a person (T-20).
-    pub(crate) async fn looked_up(&mut self, attempt_id: &AttemptId, found: Lookup) {
+    pub(crate) async fn looked_up(&mut self, attempt_id: &AttemptId, found: Lookup) -> Taken {
         self.schedule.again = true;
         match found {
             Lookup::Conclusive(report)
@@ -142,6 +143,9 @@ impl RunOwner {
                 };
                 if let Err(error) = recorded {
                     tracing::warn!(attempt = %attempt_id, code = error.code().name(), "a look-up was not recorded");
+                    if may_be_sent_again(&error) {
+                        return Taken::Again;
+                    }
                 }
             }
             Lookup::Conclusive(_) => {
@@ -153,6 +157,7 @@ impl RunOwner {
                 self.schedule.looked_up.insert(attempt_id.clone(), true);
             }
         }
+        Taken::Done
     }
 
     fn may_schedule(&self, state: &RunState) -> bool {
