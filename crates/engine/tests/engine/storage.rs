@@ -308,6 +308,26 @@ async fn t_10_what_a_look_up_found_is_told_again() {
     world.close(open, Shutdown::Drain).await;
 }
 
+/// Proves T-10: a step of the scheduler whose append failed is taken again by itself, also where nothing else happens.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t_10_a_step_whose_append_failed_is_taken_again() {
+    let mut world = World::new(EffectClass::External);
+    let (armed, _) = Failing::under(&mut world);
+    world.at_point(
+        |passing| passing.point == Point::BeforeCommit && passing.kind == CommandType::Dispatch,
+        {
+            let armed = Arc::clone(&armed);
+            move || armed.store(FAIL_WRITE, Ordering::SeqCst)
+        },
+    );
+    let open = world.open().await;
+    open.lin("driven", RestartPolicy::Auto, false).await;
+    let second = |state: &Arc<RunState>| state.attempts.size() == 2;
+    open.until("driven", second).await;
+    assert_eq!(armed.load(Ordering::SeqCst), 0, "the fault was met");
+    world.close(open, Shutdown::Drain).await;
+}
+
 /// A worker does two nodes of LIN by its ten commands.
 async fn one_by_one(open: &Open) {
     let worker = worker(open);
