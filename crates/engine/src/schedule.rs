@@ -47,6 +47,8 @@ pub(crate) struct Schedule {
     ticking: bool,
     /// The last tick left something to try at the same revision.
     again: bool,
+    /// A tick comes after a pause, because the store could not take a step.
+    later: bool,
 }
 
 impl Schedule {
@@ -83,6 +85,7 @@ impl RunOwner {
         // A notice from outside is no tick of our own, but it does for one.
         self.schedule.ticking = false;
         self.schedule.again = false;
+        self.schedule.later &= !moved;
         let Ok(state) = self.current().await else {
             return;
         };
