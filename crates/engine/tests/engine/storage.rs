@@ -328,6 +328,33 @@ async fn t_10_a_step_whose_append_failed_is_taken_again() {
     world.close(open, Shutdown::Drain).await;
 }
 
+/// Proves T-10, T-15: a recovery whose append failed is tried again, and the run is not left to nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t_10_a_recovery_whose_append_failed_is_tried_again() {
+    let mut world = World::new(EffectClass::External);
+    let (armed, _) = Failing::under(&mut world);
+    let open = opened(&world).await;
+    world.close(open, Shutdown::Now).await;
+    world.at_point(
+        |passing| {
+            let recovers = passing.kind == CommandType::RecoverOwnership;
+            passing.point == Point::BeforeCommit && recovers
+        },
+        {
+            let armed = Arc::clone(&armed);
+            move || armed.store(FAIL_WRITE, Ordering::SeqCst)
+        },
+    );
+    let open = world.open().await;
+    open.until(RUN, |state| state.epoch == 2).await;
+    assert_eq!(armed.load(Ordering::SeqCst), 0, "the fault was met");
+    worker(&open)
+        .sequence(&id("q"), launch("a"))
+        .await
+        .expect("launched");
+    world.close(open, Shutdown::Drain).await;
+}
+
 /// A worker does two nodes of LIN by its ten commands.
 async fn one_by_one(open: &Open) {
     let worker = worker(open);
