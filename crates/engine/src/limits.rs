@@ -52,8 +52,8 @@ pub const INPUT_BYTES: u64 = 256 * 1024 * 1024;
 /// Bytes of an effect's evidence record. The record is read back to conclude a node.
 pub const EVIDENCE_BYTES: u64 = 1024 * 1024;
 
-/// How long the scheduler waits before it takes a step again that the store could not take, in milliseconds: a try is a
-/// look at the disk, and a full one is not full for less.
+/// How long an owner waits before it takes a step or a recovery again that the store could not take, in milliseconds: a
+/// try is a look at the disk, and a full one is not full for less.
 pub const STORE_PAUSE_MS: u64 = 1_000;
 
 /// Steps that the scheduler remembers as stalled; a plan never has more than one step per node and attempt.

@@ -1,7 +1,8 @@
 //! The scheduler: what a run that a program drives does next, one step at a time.
 //!
 //! Invariant: it looks only at `plan`, every step is one or more ordinary commands under every guard, and a step that was
-//! refused waits until the run's state or a register changes: it never spins. Part of the run's owner (hop 1).
+//! refused waits until the run's state or a register changes, one that the store could not take for a pause: it never
+//! spins. Part of the run's owner (hop 1).
 
 mod ahead;
 mod hold;
