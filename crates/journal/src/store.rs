@@ -105,8 +105,7 @@ fn missing(disk: &dyn Disk) -> &'static str {
 
 /// Whether there is a log that no killed creation left: one with events, or one that cannot be read.
 fn holds_events(disk: &dyn Disk, names: &[String]) -> bool {
-    let first = segment::name(1);
-    let log = names.iter().any(|name| *name == first);
+    let log = names.contains(&segment::name(1));
     let empty = || Segment::open_read(disk, 1, false).and_then(|log| ends(&log));
     log && !matches!(empty(), Ok(None))
 }
