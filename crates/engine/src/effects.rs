@@ -4,6 +4,7 @@
 //! and whatever happens to the call becomes a report to whoever owns the run then. Started by the scheduler.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use aiws::error::Error;
 use aiws::id::{ActivationId, AttemptId, NodeId};
@@ -16,10 +17,10 @@ use tokio::sync::oneshot;
 use crate::adapter::{Adapter, EffectCall, EffectOutcome, EffectReport, Input, Lookup};
 use crate::capability::Capability;
 use crate::core::Core;
-use crate::error::{actor_lost, closing};
+use crate::error::{actor_lost, closing, may_be_sent_again};
 use crate::gather::Copies;
-use crate::limits::REPORT_DELIVERIES;
-use crate::message::{Reported, RunMessage};
+use crate::limits::{REPORT_DELIVERIES, REPORT_PAUSE_MOST_MS, REPORT_PAUSE_MS};
+use crate::message::{Reported, RunMessage, Taken};
 use crate::supervisor;
 
 /// Starts the worker of a dispatched attempt.
@@ -108,23 +109,37 @@ pub(crate) fn look_up(
                 why: "the look-up panicked".to_owned(),
             }),
         };
-        if let (Some(entry), Some(found)) = (core.directory.run(&subject), found) {
-            let (taken, is_taken) = oneshot::channel();
-            // An owner that starts later looks again by itself.
-            let sent = entry.actor.cast(RunMessage::LookedUp {
-                attempt_id,
-                found: Box::new(found),
-                taken,
-            });
-            if sent.is_ok() {
-                // A drain waits until what was found is recorded. The sender is dropped, whatever becomes of it.
-                let _ = is_taken.await;
-            }
+        if let Some(found) = found {
+            hand_over(&core, &subject, &attempt_id, found).await;
         }
         // The store can be opened again as soon as nothing is in flight, so let go of it first.
         drop(core);
         drop(guard);
     });
+}
+
+/// Hands what a look-up found to whoever owns the run, again where the store could not take it.
+async fn hand_over(core: &Core, subject: &Subject, attempt_id: &AttemptId, found: Lookup) {
+    let mut pause_ms = REPORT_PAUSE_MS;
+    for _ in 0..REPORT_DELIVERIES {
+        // An owner that starts later looks again by itself.
+        let Some(entry) = core.directory.run(subject) else {
+            return;
+        };
+        let (taken, is_taken) = oneshot::channel();
+        let message = RunMessage::LookedUp {
+            attempt_id: attempt_id.clone(),
+            found: Box::new(found.clone()),
+            taken,
+        };
+        // A drain waits until what was found is recorded. The sender is dropped, whatever becomes of it.
+        let again = entry.actor.cast(message).is_ok() && is_taken.await == Ok(Taken::Again);
+        if !again || core.is_draining() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+        pause_ms = (pause_ms * 2).min(REPORT_PAUSE_MOST_MS);
+    }
 }
 
 /// Hands a report to whoever owns the run, until an owner answered (T-18).
@@ -135,6 +150,8 @@ pub(crate) async fn deliver(
     attempt_id: &AttemptId,
     report: EffectReport,
 ) -> Result<(), Error> {
+    let mut pause_ms = REPORT_PAUSE_MS;
+    let mut refused = actor_lost();
     for _ in 0..REPORT_DELIVERIES {
         if core.is_closing() {
             return Err(closing());
@@ -152,13 +169,18 @@ pub(crate) async fn deliver(
             permit,
             reply,
         }));
-        if entry.actor.cast(message).is_ok()
-            && let Ok(answer) = answered.await
-        {
-            return answer;
+        let (sent, is_own) = (entry.actor.cast(message).is_ok(), capability.is_engine());
+        match answered.await {
+            // Whoever reports from outside is told, and says it again; nobody else can say what the engine's worker knows.
+            Ok(Err(error)) if is_own && may_be_sent_again(&error) && !core.is_draining() => {
+                tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+                (pause_ms, refused) = ((pause_ms * 2).min(REPORT_PAUSE_MOST_MS), error);
+            }
+            Ok(answer) if sent => return answer,
+            _ => {}
         }
     }
-    Err(actor_lost())
+    Err(refused)
 }
 
 /// The call of an attempt as the run's state has it, with verified copies of its inputs; none where the attempt

@@ -65,6 +65,11 @@ pub(crate) fn closing() -> Error {
     )
 }
 
+/// Whether the store had no room or failed for a moment: nothing is wrong with what was asked, and it was not stored.
+pub(crate) fn may_be_sent_again(error: &Error) -> bool {
+    matches!(error.code(), Code::Busy | Code::StoreIo | Code::StoreFull)
+}
+
 /// A store failure in the protocol's own form.
 pub(crate) fn of_store(error: &praxis_journal::StoreError) -> Error {
     Error::new(error.code(), error.to_string())

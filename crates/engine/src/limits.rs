@@ -31,9 +31,17 @@ pub const RECEIPTS: usize = SEQUENCE_STEPS / 2 - 1;
 /// longer than a slow disk takes for that.
 pub const CONCLUDE_AHEAD_MS: u64 = 100;
 
-/// How often a finished effect's report is handed to a new actor after the one that had it was lost.
+/// How often a finished effect's report is handed to a new actor after the one that had it was lost, or again to one whose
+/// append the store could not take.
 /// Beyond it the attempt stays uncertain, which recovery and people can resolve.
 pub const REPORT_DELIVERIES: u32 = 16;
+
+/// The first pause before a report that the store could not take is handed in again, in milliseconds: some commits.
+/// Each pause is twice the one before.
+pub const REPORT_PAUSE_MS: u64 = 25;
+
+/// The longest of these pauses, in milliseconds: a drain waits for it.
+pub const REPORT_PAUSE_MOST_MS: u64 = 1_000;
 
 /// How long a worker that waits for a delivery goes without asking the clock whether a lease ended, in milliseconds.
 pub const LEASE_LOOK_MS: u64 = 1_000;
@@ -43,6 +51,10 @@ pub const INPUT_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Bytes of an effect's evidence record. The record is read back to conclude a node.
 pub const EVIDENCE_BYTES: u64 = 1024 * 1024;
+
+/// How long an owner waits before it takes a step or a recovery again that the store could not take, in milliseconds: a
+/// try is a look at the disk, and a full one is not full for less.
+pub const STORE_PAUSE_MS: u64 = 1_000;
 
 /// Steps that the scheduler remembers as stalled; a plan never has more than one step per node and attempt.
 pub const STALLED_STEPS: usize = 4096;

@@ -158,8 +158,8 @@ pub(crate) enum RunMessage {
         attempt_id: AttemptId,
         /// The answer.
         found: Box<Lookup>,
-        /// Dropped when what it says was recorded.
-        taken: oneshot::Sender<()>,
+        /// Answered when what it says was recorded or refused.
+        taken: oneshot::Sender<Taken>,
     },
     /// The engine closes cleanly: let go of the run (T-16).
     Release,
@@ -168,6 +168,15 @@ pub(crate) enum RunMessage {
         /// Whether steps that were refused are worth another try.
         moved: bool,
     },
+}
+
+/// What became of a look-up's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// Nothing is left to be done with it.
+    Done,
+    /// The store could not take it now.
+    Again,
 }
 
 /// What a worker says about an attempt.

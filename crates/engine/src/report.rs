@@ -17,7 +17,7 @@ use praxis_model::run::RunState;
 use crate::adapter::{EffectOutcome, EffectReport};
 use crate::ask::evidence_id;
 use crate::capability::{CLASS_LOOKUP, Capability};
-use crate::error::{actor_lost, of_artifact};
+use crate::error::{actor_lost, may_be_sent_again, of_artifact};
 use crate::limits::EVIDENCE_BYTES;
 use crate::message::Request;
 use crate::ports::Ask;
@@ -56,7 +56,8 @@ impl RunOwner {
         let words = self.words(capability, &state, &attempt, outcome, actual, &evidence);
         let said = self.say(words?).await;
         match said {
-            Err(error) if outcome != SettledOutcome::Unknown => {
+            // What the store could not take now is as true as before, and is said again.
+            Err(error) if outcome != SettledOutcome::Unknown && !may_be_sent_again(&error) => {
                 tracing::warn!(attempt = %attempt_id, code = error.code().name(), message = %error.message, "a report was refused");
                 let state = self.current().await?;
                 let unknown = SettledOutcome::Unknown;

@@ -108,7 +108,12 @@ impl Actor for RunActor {
                 reply,
             } => {
                 let answer = owner.take_all(&requests).await;
-                if let Err(refused) = &answer
+                // A step behind a settlement that is kept is refused as well.
+                let refused = match &answer {
+                    Ok(accepted) => accepted.refused.as_ref(),
+                    Err(refused) => Some(refused),
+                };
+                if let Some(refused) = refused
                     && let Some(request) = refused.of(&requests)
                 {
                     owner.hold_for_material(request, &refused.error).await;
@@ -134,8 +139,7 @@ impl Actor for RunActor {
                 found,
                 taken,
             } => {
-                owner.looked_up(&attempt_id, *found).await;
-                drop(taken);
+                let _ = taken.send(owner.looked_up(&attempt_id, *found).await);
             }
             RunMessage::Release => owner.release(),
             RunMessage::Tick { moved } => owner.tick(moved, &myself).await,

@@ -1,7 +1,8 @@
 //! The scheduler: what a run that a program drives does next, one step at a time.
 //!
 //! Invariant: it looks only at `plan`, every step is one or more ordinary commands under every guard, and a step that was
-//! refused waits until the run's state or a register changes: it never spins. Part of the run's owner (hop 1).
+//! refused waits until the run's state or a register changes, one that the store could not take for a pause: it never
+//! spins. Part of the run's owner (hop 1).
 
 mod ahead;
 mod hold;
@@ -23,7 +24,8 @@ use ractor::ActorRef;
 
 use crate::adapter::{EffectOutcome, Lookup};
 use crate::capability::{CLASS_LOOKUP, CLASS_SCHEDULER, Capability};
-use crate::message::{Planned, RunMessage};
+use crate::error::may_be_sent_again;
+use crate::message::{Planned, RunMessage, Taken};
 use crate::run_actor::RunOwner;
 use ahead::Ahead;
 
@@ -46,6 +48,8 @@ pub(crate) struct Schedule {
     ticking: bool,
     /// The last tick left something to try at the same revision.
     again: bool,
+    /// A tick comes after a pause, because the store could not take a step.
+    later: bool,
 }
 
 impl Schedule {
@@ -82,6 +86,7 @@ impl RunOwner {
         // A notice from outside is no tick of our own, but it does for one.
         self.schedule.ticking = false;
         self.schedule.again = false;
+        self.schedule.later &= !moved;
         let Ok(state) = self.current().await else {
             return;
         };
@@ -130,7 +135,7 @@ impl RunOwner {
     }
 
     /// A look-up's answer: a conclusive one reconciles, anything else waits for evidence or a person (T-20).
-    pub(crate) async fn looked_up(&mut self, attempt_id: &AttemptId, found: Lookup) {
+    pub(crate) async fn looked_up(&mut self, attempt_id: &AttemptId, found: Lookup) -> Taken {
         self.schedule.again = true;
         match found {
             Lookup::Conclusive(report)
@@ -142,6 +147,9 @@ impl RunOwner {
                 };
                 if let Err(error) = recorded {
                     tracing::warn!(attempt = %attempt_id, code = error.code().name(), "a look-up was not recorded");
+                    if may_be_sent_again(&error) {
+                        return Taken::Again;
+                    }
                 }
             }
             Lookup::Conclusive(_) => {
@@ -153,6 +161,7 @@ impl RunOwner {
                 self.schedule.looked_up.insert(attempt_id.clone(), true);
             }
         }
+        Taken::Done
     }
 
     fn may_schedule(&self, state: &RunState) -> bool {

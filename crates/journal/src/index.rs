@@ -20,7 +20,7 @@ use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::limits::CACHE_BYTES;
 use crate::rows::{HeadRow, IdentityKey, IdentityRow, LogCursor, RequestRow};
-use crate::segment::{UNFINISHED, existing, finish, guarded};
+use crate::segment::{UNFINISHED, existing, finish, guarded, sound};
 use crate::tables::{Bytes, Table};
 use crate::view::{Dirty, View};
 
@@ -55,8 +55,17 @@ impl std::fmt::Debug for Index {
 }
 
 impl Index {
-    /// Opens the index that is there, if it is one of this store and format.
-    pub fn open(disk: &dyn Disk, store: &StoreId, write: bool) -> Result<(Self, View), StoreError> {
+    /// Opens the index that is there, if it is one of this store and format; with `check` only if each of its pages is what
+    /// was written to it.
+    pub fn open(
+        disk: &dyn Disk,
+        store: &StoreId,
+        write: bool,
+        check: bool,
+    ) -> Result<(Self, View), StoreError> {
+        if check {
+            sound(disk, INDEX)?;
+        }
         let watched =
             existing(disk, INDEX, write).map_err(|cause| StoreError::io(DOING, &cause))?;
         let db = guarded(DOING, || match write {

@@ -20,7 +20,7 @@ use praxis_sync::queue::{Refused, Submitter, channel};
 use crate::append::{Append, AppendError, AppendResult, RequestKey};
 use crate::disk::FileDisk;
 use crate::error::{Busy, StoreError};
-use crate::ledger::{IndexCell, Ledger, Options, lookup_request, outbox, read, sealed};
+use crate::ledger::{IndexCell, Ledger, Options, has_failed, lookup_request, outbox, read, sealed};
 use crate::lock::{StoreLock, check_directory, make_directory};
 use crate::log::Log;
 use crate::rows::RequestRow;
@@ -185,7 +185,16 @@ impl Journal {
     /// # Errors
     /// What the index answered.
     pub fn lookup_request(&self, key: &RequestKey) -> Result<Option<RequestRow>, StoreError> {
-        lookup_request(&self.view(), &self.shared.index, key)
+        let look = || lookup_request(&self.view(), &self.shared.index, key);
+        look().or_else(|error| {
+            if !has_failed(&self.shared.index) {
+                return Err(error);
+            }
+            // Nobody who asks this first would ever append, which makes such an index anew as well.
+            tracing::warn!(%error, "the disk failed under the index; making it anew");
+            self.flush_index()?;
+            look()
+        })
     }
 
     /// The event at a sequence, checked against its hash; none past the end of the log.

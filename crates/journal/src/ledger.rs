@@ -98,18 +98,18 @@ impl Ledger {
         answers
     }
 
-    /// Writes the index up to the log's end, durably.
+    /// Writes the index up to the log's end, durably. One that the disk failed under is made anew, whatever it lacks.
     ///
     /// # Errors
     /// [`StoreError`] if neither the index nor a rebuilt one could be written; the store is read-only then.
     pub fn flush_index(&mut self) -> Result<(), StoreError> {
-        match self.begin_flush() {
-            None => Ok(()),
-            Some(job) => {
-                let result = job.write();
-                self.end_flush(job, result)
-            }
+        if has_failed(&self.index) && !self.flushing && self.view.read_only.is_none() {
+            return self.renew_index();
         }
+        self.begin_flush().map_or(Ok(()), |job| {
+            let result = job.write();
+            self.end_flush(job, result)
+        })
     }
 
     /// Lets go of a run (passivation): its marker is cleared in the index at the next flush, and the run is not
@@ -405,10 +405,8 @@ impl Ledger {
             return Ok(snapshot);
         }
         self.renew_index()?;
-        let none = || StoreError::Internal {
-            what: "the index is gone right after it was made".to_owned(),
-        };
-        snapshot(&self.index).unwrap_or_else(|| Err(none()))
+        let what = "the index is gone right after it was made".to_owned();
+        snapshot(&self.index).unwrap_or(Err(StoreError::Internal { what }))
     }
 }
 
@@ -428,6 +426,11 @@ impl Lookup for NoIndex {
 /// The index, if there is one.
 pub(crate) fn usable(cell: &IndexCell) -> Option<Arc<Index>> {
     cell.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Whether the disk failed under the index.
+pub(crate) fn has_failed(cell: &IndexCell) -> bool {
+    usable(cell).is_some_and(|index| index.has_failed())
 }
 
 pub(crate) fn lookup_request(

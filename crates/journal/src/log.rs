@@ -333,7 +333,7 @@ impl Log {
         let Some(last) = numbers(disk)?.last().copied() else {
             return Ok(None);
         };
-        match Segment::sound(disk, last) {
+        match segment::sound(disk, &name(last)) {
             Err(error @ StoreError::Corrupt { .. }) => Ok(Some(error)),
             other => other.map(|()| None),
         }
@@ -445,7 +445,7 @@ fn replace(disk: &dyn Disk, number: u64) -> Result<(), StoreError> {
 }
 
 /// The first and the last sequence of a segment; none if it is empty.
-fn ends(segment: &Segment) -> Result<Option<(u64, u64)>, StoreError> {
+pub(crate) fn ends(segment: &Segment) -> Result<Option<(u64, u64)>, StoreError> {
     segment.read(|transaction| {
         let table = transaction.open_table(LOG)?;
         let first = table.first()?.map(|(key, _)| key.value());

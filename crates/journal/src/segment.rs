@@ -134,27 +134,6 @@ impl Segment {
         })
     }
 
-    /// Whether every page of a segment has the bytes that its checksum says, before anything writes to the file: a write
-    /// over a damaged page can end in a panic within a panic, which ends the process.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`] if not; what the disk answered.
-    pub fn sound(disk: &dyn Disk, number: u64) -> Result<(), StoreError> {
-        let name = name(number);
-        let doing = format!("check {name}");
-        let file = existing(disk, &name, false).map_err(|cause| StoreError::io(&doing, &cause))?;
-        let file = Overlay::new(Arc::new(file)).map_err(|cause| StoreError::io(&doing, &cause))?;
-        let checked = guarded(&doing, || {
-            let mut builder = Builder::new();
-            builder.set_cache_size(SEALED_CACHE_BYTES);
-            let opened = builder.create_with_backend(file.clone());
-            let mut db = Db::write(opened.map_err(|cause| StoreError::redb(&doing, cause))?);
-            db.checked(&doing)
-        });
-        file.release();
-        checked
-    }
-
     /// A transaction that appends.
     pub fn begin_write(&self) -> Result<WriteTransaction, redb::TransactionError> {
         self.db.begin_write()
@@ -241,6 +220,26 @@ pub(crate) fn existing(disk: &dyn Disk, name: &str, write: bool) -> io::Result<W
         )),
         _ => Ok(watched),
     }
+}
+
+/// Whether every page of a file has the bytes that its checksum says, before anything reads or writes it: a write over a
+/// damaged page can end in a panic within a panic, which ends the process, and a read believes what stands there.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] if not; what the disk answered.
+pub(crate) fn sound(disk: &dyn Disk, name: &str) -> Result<(), StoreError> {
+    let doing = format!("check {name}");
+    let file = existing(disk, name, false).map_err(|cause| StoreError::io(&doing, &cause))?;
+    let file = Overlay::new(Arc::new(file)).map_err(|cause| StoreError::io(&doing, &cause))?;
+    let checked = guarded(&doing, || {
+        let mut builder = Builder::new();
+        builder.set_cache_size(SEALED_CACHE_BYTES);
+        let opened = builder.create_with_backend(file.clone());
+        let mut db = Db::write(opened.map_err(|cause| StoreError::redb(&doing, cause))?);
+        db.checked(&doing)
+    });
+    file.release();
+    checked
 }
 
 /// Copies a whole file.

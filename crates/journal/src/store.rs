@@ -15,12 +15,17 @@ use crate::error::StoreError;
 use crate::index::INDEX;
 use crate::limits::SMALL_FILE_BYTES;
 use crate::lock::LOCK;
-use crate::segment::{self, UNFINISHED, finish};
+use crate::log::ends;
+use crate::segment::{self, Segment, UNFINISHED, finish};
 
 /// The name of the file.
 pub(crate) const STORE: &str = "praxis-store.json";
 
 const FORMAT: &str = "praxis-store";
+
+/// What to say of a store that lost its file.
+const LOST: &str = "it holds events or their index and no praxis-store.json; where a copy was cut off, make it again, else put that \
+                    file back from a backup of this store";
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -87,30 +92,42 @@ pub(crate) fn write(disk: &dyn Disk, store_id: StoreId) -> Result<(), StoreError
 
 /// What to say of a directory without the store's file: a killed creation leaves nothing but its own beginnings.
 fn missing(disk: &dyn Disk) -> &'static str {
-    let begun = disk.list().is_ok_and(|names| {
-        !names.is_empty() && names.iter().all(|name| ours(name) || *name == LOCK)
-    });
-    match begun {
-        true => {
-            "a store was begun here and never finished; creating it again (praxis code does) finishes it"
-        }
-        false => "it has no praxis-store.json",
+    let names = disk.list().unwrap_or_default();
+    let begun = !names.is_empty() && names.iter().all(|name| ours(name) || *name == LOCK);
+    if names.iter().any(|name| name == INDEX) || holds_events(disk, &names) {
+        LOST
+    } else if begun {
+        "a store was begun here and never finished; creating it again (praxis code does) finishes it"
+    } else {
+        "it has no praxis-store.json"
     }
 }
 
-/// A file that a creation makes before the store's own.
-fn ours(name: &str) -> bool {
-    name.ends_with(UNFINISHED) || name == segment::name(1) || name == INDEX
+/// Whether there is a log that no killed creation left: one with events, or one that cannot be read.
+fn holds_events(disk: &dyn Disk, names: &[String]) -> bool {
+    let log = names.contains(&segment::name(1));
+    let empty = || Segment::open_read(disk, 1, false).and_then(|log| ends(&log));
+    log && !matches!(empty(), Ok(None))
 }
 
-/// Clears what an interrupted creation left; refuses a directory that holds anything else.
-pub(crate) fn make_room(disk: &dyn Disk) -> Result<(), StoreError> {
+/// A file that a creation makes before the store's own. An index comes after it.
+fn ours(name: &str) -> bool {
+    name.ends_with(UNFINISHED) || name == segment::name(1)
+}
+
+/// Clears what an interrupted creation left; refuses a directory that holds anything else. A copy that was cut off has
+/// events already, in any number of segments, and no index.
+pub(crate) fn make_room(disk: &dyn Disk, copy: bool) -> Result<(), StoreError> {
     let names = disk
         .list()
         .map_err(|cause| StoreError::io("list the directory", &cause))?;
     if names.iter().any(|name| name == STORE) {
         return Err(not_a_store("it already holds a store; open that one"));
     }
+    if names.iter().any(|name| name == INDEX) || !copy && holds_events(disk, &names) {
+        return Err(not_a_store(LOST));
+    }
+    let ours = |name: &str| ours(name) || copy && segment::number(name).is_some();
     if let Some(foreign) = names.iter().find(|name| !ours(name) && *name != LOCK) {
         return Err(not_a_store(&format!(
             "it is not empty, it holds {foreign:?}"

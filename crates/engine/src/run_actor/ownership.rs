@@ -3,6 +3,9 @@
 //! Invariant: an owner acts under one epoch, raised by its own commits alone; one that could not take the run over, or
 //! finds another epoch in the log, acts no more (T-15, T-16). Part of the run's owner.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use aiws::error::{Code, Error, Stage};
 use praxis_model::command::{Body, CommandType, Intent, RecoverOwnership};
 use praxis_model::evolve;
@@ -12,8 +15,9 @@ use praxis_model::stream::Subject;
 use super::RunOwner;
 use crate::capability::CLASS_RECOVERY;
 use crate::core::Core;
-use crate::error::of_store;
-use crate::message::{Request, What};
+use crate::error::{may_be_sent_again, of_store};
+use crate::limits::STORE_PAUSE_MS;
+use crate::message::{Request, RunMessage, What};
 
 impl RunOwner {
     /// Whether the owner may act: not after a recovery that it needed was refused, except to be recovered.
@@ -50,13 +54,36 @@ impl RunOwner {
     pub(crate) async fn recover(&mut self, expected_epoch: u64, reason: String) {
         let body = Body::RecoverOwnership(RecoverOwnership {
             expected_epoch: aiws::decimal::Dec::from_u64(expected_epoch),
-            reason,
+            reason: reason.clone(),
             decision_ref: None,
         });
         match self.own(CLASS_RECOVERY, Intent::Command { body }).await {
             Ok(_) => tracing::info!(run = ?self.subject.run_id, "recovered"),
-            Err(error) => self.not_recovered(expected_epoch, error).await,
+            Err(error) => {
+                let again = may_be_sent_again(&error);
+                self.not_recovered(expected_epoch, error).await;
+                if again && self.is_blocked() {
+                    self.recover_later(expected_epoch, reason);
+                }
+            }
         }
+    }
+
+    /// The store could not take the recovery now: it is tried again after a pause, and until then nothing is taken.
+    fn recover_later(&self, expected_epoch: u64, reason: String) {
+        // Whoever closes the store meanwhile does not wait for this.
+        let (core, subject) = (Arc::downgrade(&self.core), self.subject.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(STORE_PAUSE_MS)).await;
+            let entry = core.upgrade().and_then(|core| core.directory.run(&subject));
+            if let Some(entry) = entry {
+                // An owner that is gone is followed by one that recovers the run itself.
+                let _ = entry.actor.cast(RunMessage::Recover {
+                    expected_epoch,
+                    reason,
+                });
+            }
+        });
     }
 
     /// Somebody else recovered the run first, which is as good; or nobody may, and then nothing runs on.

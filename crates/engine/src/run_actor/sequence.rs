@@ -204,8 +204,8 @@ impl RunOwner {
             step: Some(events.len() + 1),
             error: Error::new(
                 Code::StateInvalid,
-                "expected what is left of the sequence under a new request id, found that this step was refused when the \
-                 sequence was first answered; the steps before it count",
+                "expected what is left of the sequence from this step on under a new request id, found that it was not kept when \
+                 the sequence was first answered: this step or one behind it was refused; the steps before it count",
             ),
         });
         Ok(Accepted { done, refused })

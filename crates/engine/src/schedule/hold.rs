@@ -1,9 +1,10 @@
 //! What follows when a step is refused or a run's owners keep failing: it waits, and a gate may close.
 //!
-//! Invariant: a refused step is not tried again before the run's state or a register changes; one hold per cause, not
-//! one per try (T-21, T-45). Called by the scheduler and by the supervisor's message.
+//! Invariant: a refused step is not tried again before the run's state or a register changes, one that the store could
+//! not take only after a pause; one hold per cause, not one per try (T-21, T-45). Called by the scheduler and by the supervisor's message.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use aiws::decimal::Dec;
 use aiws::error::{Code, Error};
@@ -19,8 +20,9 @@ use praxis_model::stream::derived;
 
 use super::run_of;
 use crate::capability::{CLASS_SCHEDULER, Capability};
-use crate::limits::STALLED_STEPS;
-use crate::message::{Request, What};
+use crate::error::may_be_sent_again;
+use crate::limits::{STALLED_STEPS, STORE_PAUSE_MS};
+use crate::message::{Request, RunMessage, What};
 use crate::run_actor::RunOwner;
 
 impl RunOwner {
@@ -67,6 +69,9 @@ impl RunOwner {
             return self.after_a_step_back(state).await;
         }
         self.remember(step.clone());
+        if may_be_sent_again(error) {
+            return self.look_again_later();
+        }
         let reason = match error.code() {
             Code::BudgetExceeded => HoldReason::CostLimit,
             Code::DeadlinePassed => HoldReason::TimeLimit,
@@ -132,6 +137,22 @@ impl RunOwner {
     fn next_hold(&self, state: &RunState) -> HoldId {
         let revision = state.head.revision.get() + 1;
         HoldId::from(derived(&self.stream, revision, "hold", 0))
+    }
+
+    /// The store failed for a moment, and nothing else may ever happen to the run: one tick later all steps are looked at.
+    fn look_again_later(&mut self) {
+        let Some(entry) = self.core.directory.run(&self.subject) else {
+            return;
+        };
+        if std::mem::replace(&mut self.schedule.later, true) {
+            return;
+        }
+        let owner = entry.actor;
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(STORE_PAUSE_MS)).await;
+            // An owner that is gone has left nothing to look at.
+            let _ = owner.cast(RunMessage::Tick { moved: true });
+        });
     }
 
     pub(super) fn remember(&mut self, step: Step) {

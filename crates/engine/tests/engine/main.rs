@@ -9,6 +9,7 @@ mod doors;
 mod driven;
 mod effects;
 mod embed;
+mod lost_material;
 mod owners;
 mod process;
 mod replies;

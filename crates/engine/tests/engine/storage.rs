@@ -6,13 +6,19 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-use aiws::record::{EffectClass, RestartPolicy, SettledOutcome, VerificationVerdict};
-use praxis_engine::Shutdown;
+use aiws::record::{
+    AttemptStatus, EffectClass, RestartPolicy, SettledOutcome, VerificationVerdict,
+};
+use praxis_engine::crash::Point;
+use praxis_engine::{EffectOutcome, EffectReport, Shutdown};
 use praxis_journal::{Disk, FileDisk, StorageBackend};
-use praxis_model::command::{Body, Intent, Verify};
+use praxis_model::command::{Body, CommandType, Intent, Verify};
+use praxis_model::run::RunState;
 
-use crate::sequences::{conclude, launch, receive, worker};
-use crate::support::{Open, World, boundary_of, dec, digest, draft_of, id, intent, lin};
+use crate::sequences::{conclude, launch, opened, receive, worker};
+use crate::support::{
+    Behaviour, Open, World, boundary_of, dec, digest, draft_of, id, intent, lin, settled,
+};
 
 const RUN: &str = "run";
 const FAIL_WRITE: u8 = 1;
@@ -212,6 +218,141 @@ async fn t_82_a_sequence_whose_append_fails_is_looked_for() {
         assert!(report.is_sound(), "{:?}", report.findings);
         world.close(open, Shutdown::Drain).await;
     }
+}
+
+/// Proves T-10, T-18: what is known of an attempt is not made unknown because one append failed: who reports is told, and
+/// the same report again settles the attempt.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t_10_a_known_outcome_outlives_an_append_that_fails() {
+    for what in [FAIL_WRITE, FAIL_SYNC] {
+        let mut world = World::new(EffectClass::External);
+        let (armed, _) = Failing::under(&mut world);
+        let open = opened(&world).await;
+        let w1 = worker(&open);
+        w1.sequence(&id("q"), launch("a")).await.expect("launched");
+        let report = EffectReport {
+            outcome: EffectOutcome::Applied { actual: dec(3) },
+            evidence: aiws::object! { "seen": "it" },
+        };
+        armed.store(what, Ordering::SeqCst);
+        let told = w1.report_outcome(&id("at-a-1"), report.clone()).await;
+        assert_eq!(armed.load(Ordering::SeqCst), 0, "the fault was met");
+        let status = open.state(RUN).await.attempts["at-a-1"].status;
+        match told {
+            Ok(()) => assert_eq!(status, AttemptStatus::ConfirmedApplied),
+            Err(_) => assert_eq!(status, AttemptStatus::Dispatched),
+        }
+        w1.report_outcome(&id("at-a-1"), report)
+            .await
+            .expect("recorded");
+        let status = open.state(RUN).await.attempts["at-a-1"].status;
+        assert_eq!(status, AttemptStatus::ConfirmedApplied);
+        world.close(open, Shutdown::Drain).await;
+    }
+}
+
+/// Proves T-10, T-18: the engine's own worker says again what it knows of its attempt after an append that failed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t_10_a_worker_of_the_engine_tells_again() {
+    let mut world = World::new(EffectClass::External);
+    let (armed, _) = Failing::under(&mut world);
+    *world.outside.behaviour.lock().expect("behaviour") = Behaviour::Decline;
+    world.at_point(
+        |passing| passing.point == Point::BeforeCommit && passing.kind == CommandType::Settle,
+        {
+            let armed = Arc::clone(&armed);
+            move || armed.store(FAIL_WRITE, Ordering::SeqCst)
+        },
+    );
+    let open = world.open().await;
+    open.lin("driven", RestartPolicy::Auto, false).await;
+    let tried = |state: &Arc<RunState>| {
+        let mut all = state.attempts.values();
+        all.any(|it| it.status != AttemptStatus::Prepared && it.status != AttemptStatus::Dispatched)
+    };
+    let state = open.until("driven", tried).await;
+    assert_eq!(armed.load(Ordering::SeqCst), 0, "the fault was met");
+    let mut all = state.attempts.values();
+    assert!(all.all(|it| it.status != AttemptStatus::Unknown));
+    world.close(open, Shutdown::Drain).await;
+}
+
+/// Proves T-10, T-20: what a look-up found is recorded though the first append of it failed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t_10_what_a_look_up_found_is_told_again() {
+    let mut world = World::new(EffectClass::External);
+    world.outside.answers.store(true, Ordering::SeqCst);
+    let (armed, _) = Failing::under(&mut world);
+    world.outside.gate.forget_permits(1000);
+    let open = world.open().await;
+    open.lin("driven", RestartPolicy::Auto, false).await;
+    let arrived = settled(world.outside.arrived.acquire()).await;
+    arrived.expect("open").forget();
+    world.close(open, Shutdown::Now).await;
+    world.at_point(
+        |passing| passing.point == Point::BeforeCommit && passing.kind == CommandType::Reconcile,
+        {
+            let armed = Arc::clone(&armed);
+            move || armed.store(FAIL_WRITE, Ordering::SeqCst)
+        },
+    );
+    world.outside.gate.add_permits(1000);
+    let open = world.open().await;
+    open.until("driven", |state| {
+        let first = state.attempts.values().find(|it| it.epoch.get() == 1);
+        first.is_some_and(|it| it.status == AttemptStatus::ConfirmedApplied)
+    })
+    .await;
+    assert_eq!(armed.load(Ordering::SeqCst), 0, "the fault was met");
+    assert_eq!(world.outside.lookups.load(Ordering::SeqCst), 1);
+    world.close(open, Shutdown::Drain).await;
+}
+
+/// Proves T-10: a step of the scheduler whose append failed is taken again by itself, also where nothing else happens.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t_10_a_step_whose_append_failed_is_taken_again() {
+    let mut world = World::new(EffectClass::External);
+    let (armed, _) = Failing::under(&mut world);
+    world.at_point(
+        |passing| passing.point == Point::BeforeCommit && passing.kind == CommandType::Dispatch,
+        {
+            let armed = Arc::clone(&armed);
+            move || armed.store(FAIL_WRITE, Ordering::SeqCst)
+        },
+    );
+    let open = world.open().await;
+    open.lin("driven", RestartPolicy::Auto, false).await;
+    let second = |state: &Arc<RunState>| state.attempts.size() == 2;
+    open.until("driven", second).await;
+    assert_eq!(armed.load(Ordering::SeqCst), 0, "the fault was met");
+    world.close(open, Shutdown::Drain).await;
+}
+
+/// Proves T-10, T-15: a recovery whose append failed is tried again, and the run is not left to nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t_10_a_recovery_whose_append_failed_is_tried_again() {
+    let mut world = World::new(EffectClass::External);
+    let (armed, _) = Failing::under(&mut world);
+    let open = opened(&world).await;
+    world.close(open, Shutdown::Now).await;
+    world.at_point(
+        |passing| {
+            let recovers = passing.kind == CommandType::RecoverOwnership;
+            passing.point == Point::BeforeCommit && recovers
+        },
+        {
+            let armed = Arc::clone(&armed);
+            move || armed.store(FAIL_WRITE, Ordering::SeqCst)
+        },
+    );
+    let open = world.open().await;
+    open.until(RUN, |state| state.epoch == 2).await;
+    assert_eq!(armed.load(Ordering::SeqCst), 0, "the fault was met");
+    worker(&open)
+        .sequence(&id("q"), launch("a"))
+        .await
+        .expect("launched");
+    world.close(open, Shutdown::Drain).await;
 }
 
 /// A worker does two nodes of LIN by its ten commands.

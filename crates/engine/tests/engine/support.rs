@@ -48,6 +48,8 @@ pub struct World {
     pub seed: u64,
     /// The store's files; none for the real ones.
     pub disk: Option<Arc<dyn praxis_journal::Disk>>,
+    /// Whether the engine holds a run whose material is lost.
+    pub holds_lost: bool,
 }
 
 /// An open engine with its host side.
@@ -70,6 +72,7 @@ impl World {
             probe: Arc::default(),
             seed: 7,
             disk: None,
+            holds_lost: false,
         }
     }
 
@@ -106,6 +109,7 @@ impl World {
             adapters: BTreeMap::from([("outside".to_owned(), adapter)]),
             program: Some(self.driver.clone()),
             disk: self.disk.clone(),
+            hold_lost_material: self.holds_lost,
             probe: Some(Arc::new(move |passing: &Passing| {
                 let taken = probe
                     .lock()

@@ -52,7 +52,7 @@ pub(crate) fn onto(
     if let Some(damage) = view.damage() {
         return Err(damage.clone());
     }
-    store::make_room(&*disk)?;
+    store::make_room(&*disk, true)?;
     let log = Log::create(Arc::clone(&disk), options.segment_bytes)?;
     copy_frames(from, &log, view.sequence())?;
     log.close();

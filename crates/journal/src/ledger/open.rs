@@ -44,7 +44,7 @@ impl Ledger {
         store_id: StoreId,
         options: &Options,
     ) -> Result<Self, StoreError> {
-        store::make_room(&*disk)?;
+        store::make_room(&*disk, false)?;
         drop(Log::create(Arc::clone(&disk), options.segment_bytes)?);
         // The store's file comes last: whoever finds it finds a whole log.
         store::write(&*disk, store_id)?;
@@ -74,7 +74,7 @@ impl Ledger {
             mut view,
             dirty,
             flushed,
-        } = catch_up(&*disk, &store, &log, write)?;
+        } = catch_up(&*disk, &store, &log, write, options.check_pages)?;
         // What the log itself says is wrong names the place better.
         view.read_only = view.read_only.take().or(damage);
         if write {
@@ -100,9 +100,9 @@ impl Ledger {
     }
 
     /// Makes the index anew from the log. On an error the store is read-only: without an index a request could be
-    /// taken twice.
+    /// taken twice. The old one stays until then: whoever looks for a request meanwhile is told that it fails, and not that
+    /// there was none.
     pub(super) fn renew_index(&mut self) -> Result<(), StoreError> {
-        *self.index.write().unwrap_or_else(PoisonError::into_inner) = None;
         let renewed = fresh(&*self.disk, &self.store, &self.log, Some(&self.view));
         match renewed {
             Ok(caught_up) if caught_up.view.cursor == self.view.cursor => {
@@ -155,8 +155,9 @@ fn catch_up(
     store: &StoreId,
     log: &Log,
     write: bool,
+    check: bool,
 ) -> Result<CaughtUp, StoreError> {
-    let (index, mut view) = match Index::open(disk, store, write) {
+    let (index, mut view) = match Index::open(disk, store, write, check) {
         Ok(opened) => opened,
         Err(StoreError::Locked { holder }) => return Err(StoreError::Locked { holder }),
         Err(error) => {
