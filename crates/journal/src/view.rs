@@ -9,6 +9,7 @@ use aiws::decimal::{Dec, U64};
 use aiws::digest::Digest;
 use aiws::id::{ConsumerId, StreamId};
 use praxis_journal_format::Sealed;
+use praxis_journal_format::tree::{CompactRange, TreeHead};
 use praxis_model::account::{AccountKey, AccountRow, Posting};
 use praxis_model::event::{DueKind, Event, Gate, Head};
 use praxis_model::register::RegisterKey;
@@ -33,6 +34,8 @@ pub struct View {
     pub boot: u64,
     /// Why the store cannot be written, if it cannot.
     pub read_only: Option<StoreError>,
+    /// The tree over the events up to the cursor.
+    pub(crate) tree: CompactRange,
     pub(crate) heads: Map<StreamId, HeadRow>,
     pub(crate) owners: Map<StreamId, OwnerRow>,
     pub(crate) registers: Map<RegisterKey, RegisterRow>,
@@ -65,6 +68,7 @@ impl Default for View {
             last_ms: 0,
             boot: 0,
             read_only: None,
+            tree: CompactRange::default(),
             heads: Map::new_sync(),
             owners: Map::new_sync(),
             registers: Map::new_sync(),
@@ -86,6 +90,12 @@ impl View {
         self.read_only
             .as_ref()
             .filter(|why| !matches!(why, StoreError::ReadOnly { .. }))
+    }
+
+    /// The head of the log: how many events, and the root of the tree over them. It comes from the index and from what was
+    /// folded since; `Journal::checked_head` is what the log itself gives.
+    pub fn tree_head(&self) -> TreeHead {
+        self.tree.head()
     }
 
     /// Where a stream stands; none if it is not open. A stream that is open without events has revision 0.
@@ -196,6 +206,7 @@ impl View {
         }
         self.take_keys(sealed, sequence);
         self.last_ms = self.last_ms.max(event.at_ms.0);
+        self.tree.push(sealed.hash.as_bytes());
         self.cursor = LogCursor {
             sequence,
             hash: sealed.hash,
