@@ -67,7 +67,8 @@ mod tests {
             assert_eq!(decode(text).unwrap(), bytes.as_bytes());
         }
         for refused in [
-            "Zg", "Zg=", "Zh==", "Zm9=", "Zg==Zg==", "====", "=g==", "Z===", "Zm9v\n", "Zm9-", "Zm 9",
+            "Zg", "Zg=", "Zh==", "Zm9=", "Zg==Zg==", "====", "=g==", "Z===", "Zm9v\n", "Zm9-",
+            "Zm 9",
         ] {
             assert_eq!(decode(refused), None, "{refused}");
         }

@@ -98,7 +98,9 @@ impl Checkpoint {
     fn parse(text: &str) -> Result<Self, NoteError> {
         let lines: Vec<&str> = text.split_terminator('\n').collect();
         let [origin, size, root] = lines[..] else {
-            return Err(wrong("its text is not origin, size and root in three lines"));
+            return Err(wrong(
+                "its text is not origin, size and root in three lines",
+            ));
         };
         if origin.is_empty() {
             return Err(wrong("its origin is empty"));
@@ -124,6 +126,11 @@ impl Checkpoint {
 impl fmt::Display for Checkpoint {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { origin, head } = self;
-        writeln!(out, "{origin}\n{}\n{}", head.size, encode(head.root.as_bytes()))
+        writeln!(
+            out,
+            "{origin}\n{}\n{}",
+            head.size,
+            encode(head.root.as_bytes())
+        )
     }
 }

@@ -199,13 +199,7 @@ impl Verifier {
 
     /// The first four bytes of the digest of name and public key.
     fn id(&self) -> [u8; 4] {
-        let material = [
-            self.name.as_bytes(),
-            b"\n",
-            &[ED25519],
-            self.key.as_bytes(),
-        ]
-        .concat();
+        let material = [self.name.as_bytes(), b"\n", &[ED25519], self.key.as_bytes()].concat();
         let digest = sha256(&material);
         let [a, b, c, d, ..] = *digest.as_bytes();
         [a, b, c, d]
@@ -225,9 +219,7 @@ impl Note {
     /// [`NoteError::Note`].
     pub fn parse(bytes: &[u8]) -> Result<Self, NoteError> {
         if bytes.len() > MAX_NOTE_BYTES {
-            return Err(wrong(&format!(
-                "it has more than {MAX_NOTE_BYTES} bytes"
-            )));
+            return Err(wrong(&format!("it has more than {MAX_NOTE_BYTES} bytes")));
         }
         let note = std::str::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8"))?;
         if note.chars().any(|char| char < ' ' && char != '\n') {

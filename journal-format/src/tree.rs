@@ -245,12 +245,7 @@ fn below(len: u64) -> u64 {
 }
 
 /// The root that an inclusion proof leads to from a leaf hash; none for a proof of another shape.
-pub fn root_of_inclusion(
-    leaf: &Digest,
-    index: u64,
-    size: u64,
-    proof: &[Digest],
-) -> Option<Digest> {
+pub fn root_of_inclusion(leaf: &Digest, index: u64, size: u64, proof: &[Digest]) -> Option<Digest> {
     if index >= size || proof.len() > MAX_PROOF_HASHES {
         return None;
     }

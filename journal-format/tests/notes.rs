@@ -90,10 +90,7 @@ fn sto_4_every_byte_of_a_checkpoint_is_accounted_for() {
             );
         }
         let cut = &note[..at];
-        assert!(
-            Checkpoint::verified(cut, &verifier).is_err(),
-            "cut to {at}"
-        );
+        assert!(Checkpoint::verified(cut, &verifier).is_err(), "cut to {at}");
     }
 }
 
@@ -128,7 +125,10 @@ fn sto_4_signatures_are_told_apart() {
     ] {
         let note = format!("{text}\n{lines}");
         assert_eq!(refused(&note), Code::CheckpointUntrusted);
-        assert_eq!(verified(&note, &witness).unwrap_err(), Code::CheckpointUntrusted);
+        assert_eq!(
+            verified(&note, &witness).unwrap_err(),
+            Code::CheckpointUntrusted
+        );
     }
 }
 
@@ -231,7 +231,14 @@ fn sto_4_a_key_has_one_form() {
         assert_eq!(error.code(), Code::KeyInvalid);
         assert!(!error.to_string().contains(&material[..8]), "{error}");
     }
-    for name in ["", "a b", "a+b", "a\n", "\u{2003}", &"x".repeat(MAX_KEY_NAME_BYTES + 1)] {
+    for name in [
+        "",
+        "a b",
+        "a+b",
+        "a\n",
+        "\u{2003}",
+        &"x".repeat(MAX_KEY_NAME_BYTES + 1),
+    ] {
         assert!(Signer::new(name, &[1; 32]).is_err(), "{name:?}");
     }
 }

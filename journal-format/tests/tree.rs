@@ -226,11 +226,7 @@ fn t_01_every_small_tree_is_the_definitions() {
 #[test]
 fn t_01_leaves_and_nodes_lie_in_different_domains() {
     let leaves = numbered(2);
-    let children = [
-        leaf_hash(&leaves[0]).0.as_slice(),
-        &leaf_hash(&leaves[1]).0,
-    ]
-    .concat();
+    let children = [leaf_hash(&leaves[0]).0.as_slice(), &leaf_hash(&leaves[1]).0].concat();
     let (_, of_two) = tree(&leaves);
     let (_, of_one) = tree(&[children]);
     assert_ne!(of_two.root(), of_one.root());

@@ -159,8 +159,8 @@ impl Index {
                     view.identities.keys(),
                     |key| view.identities.get(key),
                 )?;
-                // Of the few levels that there are, which ones have a row changes with almost every event.
-                let levels: Vec<u64> = (0..64).filter(|level| view.sequence() >> level > 0).collect();
+                // Which of the levels have a row changes with almost every event.
+                let levels: Vec<u64> = (0..WHOLE).collect();
                 rows(transaction, Table::Tree, &levels, |level| {
                     view.tree.node(*level)
                 })?;
