@@ -9,7 +9,7 @@ use aiws::decimal::{Dec, U64};
 use aiws::digest::Digest;
 use aiws::id::{ConsumerId, StreamId};
 use praxis_journal_format::Sealed;
-use praxis_journal_format::tree::{CompactRange, TreeHead};
+use praxis_journal_format::tree::CompactRange;
 use praxis_model::account::{AccountKey, AccountRow, Posting};
 use praxis_model::event::{DueKind, Event, Gate, Head};
 use praxis_model::register::RegisterKey;
@@ -90,12 +90,6 @@ impl View {
         self.read_only
             .as_ref()
             .filter(|why| !matches!(why, StoreError::ReadOnly { .. }))
-    }
-
-    /// The head of the log: how many events, and the root of the tree over them. It comes from the index and from what was
-    /// folded since; `Journal::checked_head` is what the log itself gives.
-    pub fn tree_head(&self) -> TreeHead {
-        self.tree.head()
     }
 
     /// Where a stream stands; none if it is not open. A stream that is open without events has revision 0.

@@ -2,6 +2,7 @@
 //! Invariant: every store here is sound for a plain `verify`; only the checkpoint tells them apart. Part of the tests of `tools`.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -213,15 +214,19 @@ fn an_engine_gives_its_head_and_compares_for_others() {
     serve
         .arg("serve")
         .stdout(Stdio::null())
-        .stderr(Stdio::null());
+        .stderr(Stdio::piped());
     let mut engine = serve.spawn().unwrap();
+    let mut lines = BufReader::new(engine.stderr.take().unwrap()).lines();
+    let says = lines.find(|line| line.as_ref().unwrap().contains("serving "));
+    assert!(says.is_some(), "it serves nobody");
     let (_, key, note) = signed(&world);
     let compared = compare(&world.store, &note, &key);
     let run = text(&world.json(&["show"]), "/run").to_owned();
     let printed = world.verb(&["export", "-", "--mission", &run, "--checkpoint", &note]);
     let pid = rustix::process::Pid::from_child(&engine);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    engine.wait().unwrap();
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    assert_eq!(engine.wait().unwrap().code(), Some(0), "{rest:?}");
     assert_eq!(compared.exit, Some(0), "{}{}", compared.out, compared.err);
     assert!(compared.out.contains("extends the checkpoint"));
     assert_eq!(printed.exit, Some(0), "{}", printed.err);

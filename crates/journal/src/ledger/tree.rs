@@ -13,6 +13,14 @@ use crate::error::StoreError;
 use crate::log::Log;
 use crate::view::View;
 
+impl View {
+    /// The head of the log: how many events, and the root of the tree over them. It comes from the index and from what was
+    /// folded since; `Journal::checked_head` is what the log itself gives.
+    pub fn tree_head(&self) -> TreeHead {
+        self.tree.head()
+    }
+}
+
 /// Calls `each` with the hash of every event up to a sequence, in order.
 pub(crate) fn each_hash(
     log: &Log,
