@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""Checks an export of a Praxis journal. Standard library only; written from FORMAT.md, not from the Rust code.
+"""Verifies an export of a Praxis journal with the standard library of Python 3 alone.
+
+Written from FORMAT.md, not from the Rust code. Only what has to do with checkpoints needs checkpoint.py beside it.
 
     verify.py [--json] EXPORT        exit 0: everything holds; exit 1: something is wrong, named with its place
+    verify.py --checkpoint FILE --verifier-key KEY EXPORT        also: the export extends the signed checkpoint
+    verify.py --verifier-key KEY PROOFS        an export of one mission: each event is proven under its checkpoint
 """
 
 import hashlib
 import json
 import sys
 
-FORMAT, VERSION = "praxis-export", 0
+FORMAT, PROOFS, VERSION = "praxis-export", "praxis-proofs", 0
 PROFILE, CODEC = "aiws-handoff/1", 0
 MAX_SAFE = 2**53 - 1
 MAX_ID = 256
@@ -16,6 +20,9 @@ MAX_DEPTH = 64
 MAX_LINE_DEPTH = MAX_DEPTH + 1
 MAX_EVENT = 4_194_304
 MAX_LINE = MAX_EVENT + 256
+MAX_PROOF = 64
+MAX_PROOF_LINE = MAX_LINE + 67 * MAX_PROOF + 16
+MAX_NOTE = 262_144
 ZEROS = "0" * 64
 ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 
@@ -244,13 +251,14 @@ class Chains:
         return [{"hash": head[1], "revision": str(head[0]), "stream": stream} for stream, head in ended]
 
 
-# Sections 5 and 6: the export.
+# Sections 5, 6 and 8: the export, of everything or of one mission.
 
 class Export:
-    def __init__(self):
+    def __init__(self, note, key):
         self.chains, self.digest = Chains(), hashlib.sha256()
-        self.count, self.store, self.trailer = 0, None, None
-        self.place = {}
+        self.count, self.sequence, self.store, self.trailer = 0, 0, None, None
+        self.note, self.key, self.mission, self.head = note, key, None, None
+        self.tree, self.proven, self.place = None, None, {}
 
     def line(self, number, raw):
         self.place = {"line": number}
@@ -258,8 +266,9 @@ class Export:
             raise Fault("AFTER_TRAILER", "expected nothing after the trailer")
         if not raw.endswith(b"\n"):
             raise Fault("TRUNCATED", "expected the line to end in a line feed")
-        if len(raw) > MAX_LINE + 1:
-            raise Fault("TOO_LARGE", f"expected a line of at most {MAX_LINE} bytes")
+        bound = MAX_LINE if self.mission is None else MAX_PROOF_LINE
+        if len(raw) > bound + 1:
+            raise Fault("TOO_LARGE", f"expected a line of at most {bound} bytes")
         value = parse(raw[:-1])
         if number == 1:
             self.check_canonical(raw, value)
@@ -277,22 +286,41 @@ class Export:
             raise Fault("NOT_CANONICAL", "the line is not in canonical form")
 
     def header(self, value):
-        members(value, ["format", "storeId", "version"], "a header")
-        if value["format"] != FORMAT:
+        of_one = isinstance(value, dict) and value.get("format") == PROOFS
+        members(value, ["format", "storeId", "version"] + (["checkpoint", "missionId"] if of_one else []), "a header")
+        if not of_one and value["format"] != FORMAT:
             raise Fault("FORMAT", f"expected format {FORMAT!r}, found {value['format']!r}")
         if value["version"] is True or value["version"] is False or value["version"] != VERSION:
             raise Fault("VERSION", f"expected version {VERSION}, found {value['version']!r}")
         self.store = ident(value["storeId"], "storeId")
+        if of_one:
+            self.mission = ident(value["missionId"], "missionId")
+            if self.note is not None:
+                raise Fault("CHECKPOINT", "expected no --checkpoint: this export has its own")
+            self.note = string(value["checkpoint"], "checkpoint").encode()
+        if self.note is not None:
+            self.check_note()
+
+    def check_note(self):
+        sys.dont_write_bytecode = True
+        import checkpoint
+        try:
+            self.head = checkpoint.head(self.note, self.key, self.store)
+        except checkpoint.Refused as refused:
+            raise Fault(refused.kind, refused.what) from None
+        self.tree, self.proven = checkpoint.Range(), checkpoint.proven
 
     def event(self, raw, value):
-        members(value, ["event", "hash", "sequence"], "a line of an event")
+        proof = [] if self.mission is None else ["proof"]
+        members(value, ["event", "hash", "sequence"] + proof, "a line of an event")
         event = members(value["event"], EVENT, "an event")
         sequence = decimal(value["sequence"], "sequence")
         self.place.update(sequence=sequence, stream=event["stream"], revision=event["revision"])
         self.check_canonical(raw, value)
         shapes(event)
-        if sequence != self.count + 1:
-            raise Fault("SEQUENCE", f"expected sequence {self.count + 1}, found {sequence}")
+        # Of one mission others stand between its events, but not inside an append.
+        if sequence <= self.sequence or sequence != self.sequence + 1 and (proof == [] or self.chains.open):
+            raise Fault("SEQUENCE", f"expected sequence {self.sequence + 1}, found {sequence}")
         material = canonical(event)
         if len(material) > MAX_EVENT:
             raise Fault("TOO_LARGE", f"expected an event of at most {MAX_EVENT} bytes")
@@ -302,7 +330,20 @@ class Export:
         if digest(value["hash"], "hash") != hash_:
             raise Fault("HASH", f"the event hashes to {hash_}, the line says {value['hash']}")
         self.chains.accept(event, hash_)
-        self.count = sequence
+        self.count, self.sequence = self.count + 1, sequence
+        if proof:
+            self.check_proof(event, sequence, bytes.fromhex(hash_), value["proof"])
+        elif self.head and self.tree.size < self.head[0]:
+            self.tree.push(bytes.fromhex(hash_))
+
+    def check_proof(self, event, sequence, leaf, proof):
+        if event["subject"]["missionId"] != self.mission:
+            raise Fault("MISSION", "expected an event of the mission in the header")
+        if not isinstance(proof, list):
+            raise Fault("SHAPE", "expected proof to be a list")
+        hashes = [bytes.fromhex(digest(hash_, "a hash of the proof")) for hash_ in proof]
+        if self.proven(leaf, sequence - 1, self.head[0], hashes) != self.head[1]:
+            raise Fault("PROOF", "the event is not proven to stand at this place under the checkpoint")
 
     def end(self, trailer):
         members(trailer, ["count", "digest", "heads"], "a trailer")
@@ -321,21 +362,31 @@ class Export:
         self.place = {"line": lines + 1}
         if self.trailer is None:
             raise Fault("NO_TRAILER", "expected a trailer, found the end: the export was cut off")
+        if self.head and self.mission is None:
+            if self.head[0] > self.count:
+                raise Fault("AHEAD", f"the checkpoint vouches for {self.head[0]} events, the export has {self.count}")
+            if self.tree.root() != self.head[1]:
+                raise Fault("FORKED", f"the first {self.head[0]} events are not those of the checkpoint")
 
 
-def verify(source):
+def verify(source, note=None, key=None):
     """Gives the report as a dictionary; `ok` says whether everything holds."""
-    export, lines = Export(), 0
+    export, lines = Export(note, key), 0
     try:
-        while raw := source.readline(MAX_LINE + 2):
+        while raw := source.readline(MAX_PROOF_LINE + 2):
             lines += 1
             export.line(lines, raw)
         export.finish(lines)
     except Fault as fault:
         return {"ok": False, "fault": fault.kind, "what": fault.what, **export.place}
     heads = export.trailer["heads"]
-    return {"ok": True, "storeId": export.store, "events": export.count, "streams": len(heads), "heads": heads,
-            "digest": export.trailer["digest"]}
+    report = {"ok": True, "storeId": export.store, "events": export.count, "streams": len(heads), "heads": heads,
+              "digest": export.trailer["digest"]}
+    if export.head:
+        report["checkpoint"] = {"size": export.head[0], "rootHash": export.head[1].hex()}
+    if export.mission is not None:
+        report["missionId"] = export.mission
+    return report
 
 
 def shown(value):
@@ -345,19 +396,30 @@ def shown(value):
 
 def main(arguments):
     as_json = "--json" in arguments
-    paths = [argument for argument in arguments if argument != "--json"]
+    paths, options = [argument for argument in arguments if argument != "--json"], {}
+    while len(paths) > 2 and paths[0] in ("--checkpoint", "--verifier-key"):
+        options[paths[0]] = paths[1]
+        paths = paths[2:]
     if len(paths) != 1 or paths[0].startswith("--"):
         print(__doc__.strip(), file=sys.stderr)
         return 1
     try:
+        note = None
+        if "--checkpoint" in options:
+            with open(options["--checkpoint"], "rb") as source:
+                note = source.read(MAX_NOTE + 1)
         with open(paths[0], "rb") as source:
-            report = verify(source)
+            report = verify(source, note, options.get("--verifier-key"))
     except OSError as cause:
         report = {"ok": False, "fault": "UNREADABLE", "what": str(cause)}
     if as_json:
         print(json.dumps({"version": VERSION, **report}, sort_keys=True))
     elif report["ok"]:
         print(f"ok: {report['events']} events in {report['streams']} streams of store {shown(report['storeId'])}")
+        if "missionId" in report:
+            print(f"    each is of mission {shown(report['missionId'])}, and proven to stand in the log")
+        if "checkpoint" in report:
+            print(f"    the checkpoint of {report['checkpoint']['size']} events is signed by the key and holds")
     else:
         place = ", ".join(f"{name} {shown(report[name])}" for name in ("line", "sequence", "stream", "revision")
                           if name in report)

@@ -153,6 +153,14 @@ impl Chain {
         self.blind = true;
     }
 
+    /// Goes past events of others, up to before a sequence, where only one mission's events are walked. Inside an append
+    /// there are none, and none are passed.
+    pub fn pass(&mut self, before: u64) {
+        if self.open.is_none() {
+            self.sequence = self.sequence.max(before.saturating_sub(1));
+        }
+    }
+
     /// Takes the end of the log.
     ///
     /// # Errors

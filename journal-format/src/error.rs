@@ -7,6 +7,7 @@ use aiws::digest::Digest;
 use aiws::error::Code;
 
 use crate::chain::ChainError;
+use crate::note::NoteError;
 
 /// Why something could not be sealed, or stored bytes could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -82,6 +83,17 @@ pub enum FormatError {
         /// What is wrong.
         what: String,
     },
+    /// A checkpoint cannot be read, is of another log, or is not signed by the key that was named.
+    #[error(transparent)]
+    Note(#[from] NoteError),
+    /// An event, or a checkpoint's root, is not proven by the tree.
+    #[error(
+        "sequence {sequence} is not proven: its event, its place or the proof is not what the checkpoint vouches for"
+    )]
+    Proof {
+        /// The event's sequence, or the size of the checkpoint.
+        sequence: u64,
+    },
 }
 
 impl FormatError {
@@ -92,6 +104,8 @@ impl FormatError {
             Self::NotReadBack { .. } => Code::SchemaInvalid,
             Self::UnknownCodec { .. } | Self::UnknownRules { .. } => Code::StoreTooNew,
             Self::Chain(_) => Code::ChainBroken,
+            Self::Note(error) => error.code(),
+            Self::Proof { .. } => Code::CheckpointForked,
             Self::Frame { .. }
             | Self::Hash { .. }
             | Self::NotCanonical { .. }

@@ -228,12 +228,7 @@ impl Reader {
     }
 
     fn parse(&self, line: &[u8]) -> Result<Value, FormatError> {
-        let value = strict::parse_within(line, MAX_EXPORT_LINE_BYTES, MAX_LINE_DEPTH)
-            .map_err(|cause| self.fault(cause.to_string()))?;
-        if canonical::to_bytes(&value) != line {
-            return Err(self.fault("expected canonical JSON, found another form of the same value"));
-        }
-        Ok(value)
+        parse(line, MAX_EXPORT_LINE_BYTES).map_err(|what| self.fault(what))
     }
 
     fn read_header(&mut self, line: &[u8]) -> Result<(), FormatError> {
@@ -261,56 +256,76 @@ impl Reader {
         let line: EventLine =
             canonical::from_value(&value).map_err(|cause| self.fault(cause.to_string()))?;
         let sequence = line.sequence.0;
-        let sealed = Sealed::from_bytes(&canonical::to_bytes(&line.event))
-            .map_err(|cause| self.fault(format!("sequence {sequence}: {cause}")))?;
-        if sealed.hash != line.hash {
-            let (expected, found) = (line.hash, sealed.hash);
-            let event = &sealed.event;
-            let place = format!(
-                "sequence {sequence}, stream {}, revision {}",
-                event.stream, event.revision
-            );
-            return Err(self.fault(format!(
-                "{place}: {}",
-                FormatError::Hash { expected, found }
-            )));
-        }
+        let sealed = sealed(sequence, &line.event, line.hash).map_err(|what| self.fault(what))?;
         Ok((sequence, sealed))
     }
 
     fn read_trailer(&mut self, line: &[u8]) -> Result<(), FormatError> {
         let value = self.parse(line)?;
-        let inner = value.get("trailer").cloned().unwrap_or_default();
-        let whole = value.as_object().is_some_and(|members| members.len() == 1);
-        let trailer: Trailer =
-            canonical::from_value(&inner).map_err(|cause| self.fault(cause.to_string()))?;
-        if !whole {
-            return Err(self.fault("expected the trailer alone on its line"));
-        }
-        let count = self.chain.sequence();
-        if trailer.count.0 != count {
-            return Err(self.fault(format!(
-                "expected a count of {count}, found {}",
-                trailer.count
-            )));
-        }
         self.chain.ended()?;
-        let expected = heads(&self.chain);
-        if let Some(stream) = first_difference(&expected, &trailer.heads) {
-            return Err(self.fault(format!(
-                "the heads differ from the events, first at stream {stream}"
-            )));
-        }
-        let digest = self.digest.clone().finish();
-        if trailer.digest != digest {
-            return Err(self.fault(format!(
-                "expected digest {digest} of the lines before, found {}",
-                trailer.digest
-            )));
-        }
-        self.trailer = Some(trailer);
+        let (count, digest) = (self.chain.sequence(), self.digest.clone().finish());
+        let trailer = trailer(&value, count, &self.chain, digest);
+        self.trailer = Some(trailer.map_err(|what| self.fault(what))?);
         Ok(())
     }
+}
+
+/// One line as strict JSON in its canonical form.
+pub(crate) fn parse(line: &[u8], bound: usize) -> Result<Value, String> {
+    let value =
+        strict::parse_within(line, bound, MAX_LINE_DEPTH).map_err(|cause| cause.to_string())?;
+    match canonical::to_bytes(&value) == line {
+        true => Ok(value),
+        false => Err("expected canonical JSON, found another form of the same value".to_owned()),
+    }
+}
+
+/// The event of a line, under the hash that stands beside it.
+pub(crate) fn sealed(sequence: u64, event: &Value, expected: Digest) -> Result<Sealed, String> {
+    let sealed = Sealed::from_bytes(&canonical::to_bytes(event))
+        .map_err(|cause| format!("sequence {sequence}: {cause}"))?;
+    if sealed.hash == expected {
+        return Ok(sealed);
+    }
+    let found = sealed.hash;
+    let (stream, revision) = (&sealed.event.stream, sealed.event.revision);
+    Err(format!(
+        "sequence {sequence}, stream {stream}, revision {revision}: {}",
+        FormatError::Hash { expected, found }
+    ))
+}
+
+/// The trailer of a last line, if it is that of the lines before.
+pub(crate) fn trailer(
+    value: &Value,
+    count: u64,
+    chain: &Chain,
+    digest: Digest,
+) -> Result<Trailer, String> {
+    let inner = value.get("trailer").cloned().unwrap_or_default();
+    let whole = value.as_object().is_some_and(|members| members.len() == 1);
+    let trailer: Trailer = canonical::from_value(&inner).map_err(|cause| cause.to_string())?;
+    if !whole {
+        return Err("expected the trailer alone on its line".to_owned());
+    }
+    if trailer.count.0 != count {
+        return Err(format!(
+            "expected a count of {count}, found {}",
+            trailer.count
+        ));
+    }
+    if let Some(stream) = first_difference(&heads(chain), &trailer.heads) {
+        return Err(format!(
+            "the heads differ from the events, first at stream {stream}"
+        ));
+    }
+    if trailer.digest != digest {
+        return Err(format!(
+            "expected digest {digest} of the lines before, found {}",
+            trailer.digest
+        ));
+    }
+    Ok(trailer)
 }
 
 /// An export that was read and checked.
@@ -356,7 +371,7 @@ struct EventLine {
     sequence: U64,
 }
 
-fn heads(chain: &Chain) -> Vec<HeadLine> {
+pub(crate) fn heads(chain: &Chain) -> Vec<HeadLine> {
     let line = |(stream, head): (&StreamId, &praxis_model::event::Head)| HeadLine {
         stream: stream.clone(),
         revision: head.revision,

@@ -10,15 +10,24 @@
 //! | [`frame`] | what one row of the log holds around an event |
 //! | [`chain`] | the rules that hold over many events: sequence, revision, previous hash, openings |
 //! | [`export`] | the log as JSON Lines with a trailer, for any other language |
+//! | [`tree`] | the Merkle tree over the log: heads, proofs, and their verification |
+//! | [`note`] | signed notes, and the keys that sign and verify them |
+//! | [`checkpoint`] | a head of the log as a signed note |
+//! | [`proofs`] | one mission's events, each proven to stand under a checkpoint |
 
+mod base64;
 pub mod chain;
+pub mod checkpoint;
 mod codec;
 pub mod error;
 pub mod export;
 pub mod frame;
 pub mod limits;
 pub mod link;
+pub mod note;
+pub mod proofs;
 pub mod seal;
+pub mod tree;
 
 pub use error::FormatError;
 pub use frame::Frame;

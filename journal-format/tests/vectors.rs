@@ -17,8 +17,10 @@ use praxis_journal_format::error::FormatError;
 use praxis_journal_format::export;
 use praxis_journal_format::{FORMAT_DRAFT, FORMAT_VERSION, Frame, Sealed};
 
+#[allow(dead_code)]
 mod telling;
 
+use telling::proven::{checkpoint, log, proven, signer};
 use telling::spoiled::{exported, invalid};
 
 fn folder() -> PathBuf {
@@ -93,6 +95,12 @@ fn files() -> BTreeMap<String, Vec<u8>> {
     expected.push(b'\n');
     files.insert("invalid/EXPECTED.json".to_owned(), expected);
     files.insert("golden/journal.jsonl".to_owned(), golden);
+    let note = checkpoint(&log()).signed(&signer()).unwrap();
+    files.insert("golden/checkpoint.note".to_owned(), note.into_bytes());
+    files.insert(
+        "golden/mission.jsonl".to_owned(),
+        proven(&log(), "mission-1"),
+    );
     files.insert("golden/empty.jsonl".to_owned(), exported(&[]));
     for (sequence, frame) in (1..).zip(framed(&events)) {
         files.insert(format!("golden/frame-{sequence}.bin"), frame);

@@ -312,6 +312,15 @@ codes! {
     ActorLost "ACTOR_LOST" Store Store
         "The actor stopped before it answered; the command may or may not have been stored."
         "Send the same request again; a stored one is answered with its first result.";
+    CheckpointAhead "CHECKPOINT_AHEAD" Store Store
+        "The log has fewer events than a checkpoint vouches for: its end was cut off, or it was rolled back."
+        "Do not continue; find the copy of the store that the checkpoint was made of.";
+    CheckpointForked "CHECKPOINT_FORKED" Store Store
+        "The log has other events than a checkpoint vouches for: it was rewritten, or rolled back and continued."
+        "Do not trust the log; find the copy of the store that the checkpoint was made of.";
+    CheckpointUntrusted "CHECKPOINT_UNTRUSTED" Store Store
+        "The checkpoint has no valid signature of the key that was named, or it is of another log."
+        "Take the checkpoint and the verifier key from where they were kept, and compare their names.";
 
     Usage "USAGE" Cli Usage
         "The command line is not one that the program understands."
@@ -346,6 +355,12 @@ codes! {
     BranchConflict "BRANCH_CONFLICT" Cli Usage
         "The result branch exists with another content."
         "Rename or remove the branch, then resume.";
+    CheckpointInvalid "CHECKPOINT_INVALID" Cli Usage
+        "The file is no signed checkpoint, or it cannot be read."
+        "Name a file that praxis checkpoint wrote, as it was written.";
+    KeyInvalid "KEY_INVALID" Cli Usage
+        "The signing key or the verifier key is not one, or its file cannot be used."
+        "Name a key that praxis keygen made; a signing key's file is yours alone, with mode 0600.";
     TerminalNeeded "TERMINAL_NEEDED" Cli Usage
         "The decision can only be typed at a terminal."
         "Run the command again at a terminal.";

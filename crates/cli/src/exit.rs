@@ -45,7 +45,12 @@ impl Exit {
     #[must_use]
     pub fn of(code: Code) -> Self {
         match code {
-            Code::StoreCorrupt | Code::TailLost | Code::ChainBroken => Self::Unverified,
+            Code::StoreCorrupt
+            | Code::TailLost
+            | Code::ChainBroken
+            | Code::CheckpointAhead
+            | Code::CheckpointForked
+            | Code::CheckpointUntrusted => Self::Unverified,
             Code::HumanRequired
             | Code::TerminalNeeded
             | Code::BranchConflict
@@ -117,6 +122,11 @@ mod tests {
             (Code::ExportFailed, Exit::Internal),
             (Code::StoreReadOnly, Exit::Internal),
             (Code::ChainBroken, Exit::Unverified),
+            (Code::CheckpointAhead, Exit::Unverified),
+            (Code::CheckpointForked, Exit::Unverified),
+            (Code::CheckpointUntrusted, Exit::Unverified),
+            (Code::CheckpointInvalid, Exit::Usage),
+            (Code::KeyInvalid, Exit::Usage),
             (Code::HumanRequired, Exit::Waits),
             (Code::InternalStore, Exit::Internal),
         ];

@@ -84,6 +84,8 @@ pub const TELL_LAST_MS: u64 = 10_000;
 /// How often a verb that follows the outbox looks for an engine, or into the store while there is none, in
 /// milliseconds.
 pub const OUTBOX_LOOK_MS: u64 = 1_000;
+/// Most bytes of a key's file: a name of the longest store's log, and 44 characters.
+pub const KEY_BYTES: u64 = 8 << 10;
 /// How many bytes of a transcript are read at a time while it is followed.
 pub const ATTACH_BYTES: u64 = 64 << 10;
 /// Most bytes of a repository's `praxis.toml`: it is a handful of lines.

@@ -84,11 +84,25 @@ pub enum Request {
         /// Whether every event is decided again, too.
         #[serde(default)]
         deep: bool,
+        /// Signed checkpoints that the log is compared with.
+        #[serde(default)]
+        checkpoints: Vec<String>,
+        /// The key that each of them has to be signed with.
+        #[serde(default)]
+        verifier_key: Option<String>,
     },
-    /// Writes all events into a new file.
+    /// The head of the log, unsigned: whoever asked has the key.
+    Checkpoint {},
+    /// Writes all events, or those of one mission with proofs, into a new file.
     Export {
         /// Its absolute path.
         file: String,
+        /// The mission, or a run of it.
+        #[serde(default)]
+        mission: Option<String>,
+        /// The signed checkpoint that the proofs lead to.
+        #[serde(default)]
+        checkpoint: Option<String>,
     },
     /// Looks at the machine and the store, and says what to do about what is wrong.
     Doctor {},
@@ -318,6 +332,7 @@ impl Request {
                 | Self::Pending { .. }
                 | Self::Transcript { .. }
                 | Self::Verify { .. }
+                | Self::Checkpoint {}
                 | Self::Export { .. }
                 | Self::Doctor {}
                 | Self::Backup { .. }

@@ -80,6 +80,7 @@ fn scene(heading: &str) -> Option<World> {
         "Look around"
         | "Follow what runs, from another terminal"
         | "Show it to somebody else"
+        | "Keep the head of the log elsewhere"
         | "Keep a copy"
         | "Make room"
         | "Something is damaged"
@@ -202,6 +203,10 @@ fn names(world: &World) -> BTreeMap<&'static str, String> {
         let found = all.get(list)?.as_array()?.first()?.get(id)?;
         Some(found.as_str()?.to_owned())
     };
+    if let Ok(key) = fs::read_to_string(world.dir.path().join("checkpoint.key")) {
+        let signer = praxis_journal_format::note::Signer::parse(&key).unwrap();
+        names.insert("KEY", signer.verifier().text());
+    }
     names.extend(first("holds", "holds", "holdId").map(|hold| ("HOLD", hold)));
     names.extend(first("unknown", "attempts", "attemptId").map(|attempt| ("ATTEMPT", attempt)));
     names.extend(first("inbox", "items", "digest").map(|digest| ("DIGEST", digest)));
@@ -269,11 +274,10 @@ fn every_command_of_the_operators_page_does_what_the_page_says() {
             panic!("{heading} has no scene in this test");
         };
         assert!(!lines.is_empty(), "{heading} has no command");
-        fs::copy(
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../journal-format/verify.py"),
-            world.dir.path().join("verify.py"),
-        )
-        .unwrap();
+        for script in ["verify.py", "checkpoint.py"] {
+            let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../journal-format");
+            fs::copy(from.join(script), world.dir.path().join(script)).unwrap();
+        }
         for line in lines {
             run(&world, heading, line);
         }

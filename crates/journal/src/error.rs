@@ -110,6 +110,14 @@ pub enum StoreError {
     /// The journal was closed.
     #[error("the journal is closed; open the store again")]
     Closed,
+    /// A checkpoint that proofs were asked for is not of this log as it stands.
+    #[error("the checkpoint does not fit: {what}")]
+    Checkpoint {
+        /// What callers branch on.
+        code: Code,
+        /// What was expected and what was found.
+        what: String,
+    },
     /// A state that should be impossible.
     #[error("internal: {what}; run verify and report what it says")]
     Internal {
@@ -133,6 +141,7 @@ impl StoreError {
             Self::ChainBroken(_) => Code::ChainBroken,
             Self::Permissions { .. } => Code::StorePermissions,
             Self::Io { .. } | Self::InDoubt { .. } | Self::Closed => Code::StoreIo,
+            Self::Checkpoint { code, .. } => *code,
             Self::Internal { .. } => Code::InternalStore,
         }
     }

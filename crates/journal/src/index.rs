@@ -5,11 +5,15 @@
 
 use std::sync::Arc;
 
+use aiws::digest::Digest;
 use aiws::id::{ConsumerId, StoreId, StreamId};
 use praxis_journal_format::FORMAT_VERSION;
+use praxis_journal_format::tree::CompactRange;
 use praxis_plant::{self as plant, Plant};
 use redb::ReadableTableMetadata;
-use redb::{Builder, Database, ReadOnlyTable, ReadTransaction, ReadableTable, WriteTransaction};
+use redb::{
+    Builder, Database, ReadOnlyTable, ReadTransaction, ReadableTable, TableError, WriteTransaction,
+};
 use rpds::RedBlackTreeMapSync as Map;
 
 use crate::append::RequestKey;
@@ -28,6 +32,9 @@ use crate::view::{Dirty, View};
 pub(crate) const INDEX: &str = "index.redb";
 
 const DOING: &str = "index.redb";
+
+/// The row of the tree's root, beyond any level.
+const WHOLE: u64 = 64;
 
 pub(crate) struct Index {
     db: Db,
@@ -161,6 +168,13 @@ impl Index {
                     view.identities.keys(),
                     |key| view.identities.get(key),
                 )?;
+                // Which of the levels have a row changes with almost every event.
+                let levels: Vec<u64> = (0..WHOLE).collect();
+                rows(transaction, Table::Tree, &levels, |level| {
+                    view.tree.node(*level)
+                })?;
+                let root = view.tree.root();
+                rows(transaction, Table::Tree, &[WHOLE], |_| Some(&root))?;
                 put_meta(transaction, view)
             });
             written.map_err(|cause| StoreError::redb("write index.redb", cause))
@@ -217,6 +231,8 @@ impl Snapshot {
             cursors: self.table::<ConsumerId, u64>(Table::Cursors)?,
             ..View::default()
         };
+        // Another tree than that of the cursor is none: it is then made from the log.
+        view.tree = self.tree()?.unwrap_or_default();
         for key in view.due.keys() {
             view.due_at
                 .insert_mut((key.stream.clone(), key.kind), key.at_ms);
@@ -232,6 +248,24 @@ impl Snapshot {
             sequence: row.sequence,
             hash: row.head.hash,
         })
+    }
+
+    /// The tree at the index's cursor; an empty one where the rows are not those of any tree of that size, and none in an
+    /// index that never had any.
+    pub fn tree(&self) -> Result<Option<CompactRange>, StoreError> {
+        match self.transaction.open_table(Table::Tree.definition()) {
+            Err(TableError::TableDoesNotExist(_)) => return Ok(None),
+            other => other
+                .map(drop)
+                .map_err(|cause| StoreError::redb(DOING, cause))?,
+        }
+        let nodes: Map<u64, Digest> = self.table(Table::Tree)?;
+        let root = nodes.get(&WHOLE).copied();
+        let nodes = nodes.iter().filter(|(level, _)| **level != WHOLE);
+        let nodes = nodes.map(|(level, node)| (*level, *node));
+        let range = CompactRange::from_nodes(self.cursor()?.sequence, nodes);
+        let range = range.filter(|range| Some(range.root()) == root);
+        Ok(Some(range.unwrap_or_default()))
     }
 
     /// A small table as a map.

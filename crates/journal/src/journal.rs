@@ -5,15 +5,15 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 
 use aiws::digest::Digest;
 use aiws::id::{ConsumerId, StoreId, StreamId};
-use praxis_journal_format::export::{Trailer, Writer as ExportWriter};
-use praxis_journal_format::{FormatError, Sealed};
+use praxis_journal_format::Sealed;
+use praxis_journal_format::tree::TreeHead;
 use praxis_sync::published::Published;
 use praxis_sync::queue::{Refused, Submitter, channel};
 
@@ -28,6 +28,7 @@ use crate::verify::{Depth, VerifyReport};
 use crate::view::View;
 
 mod copy;
+mod export;
 mod writer;
 
 pub use crate::ledger::copy::Copied;
@@ -293,19 +294,34 @@ impl Journal {
         self.ask(Message::Flush)
     }
 
-    /// Checks every event and every projection from nothing; see [`crate::verify`]. `progress` is called with the
-    /// sequence that was reached and the last one.
+    /// Checks every event and every projection from nothing, and every decision where the depth says so; compares the log
+    /// with heads that were kept outside. See [`crate::verify`]. `progress` is called with the sequence that was reached and
+    /// the last one.
     ///
     /// # Errors
     /// [`StoreError::Closed`]; damage is in the report.
-    pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport, StoreError> {
+    pub fn verify_against(
+        &self,
+        heads: &[TreeHead],
+        depth: Depth,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<VerifyReport, StoreError> {
         crate::verify::run(
             &self.shared.log,
             &self.shared.index,
             &self.view(),
-            Depth::Projections,
+            depth,
+            heads,
             progress,
         )
+    }
+
+    /// As [`Journal::verify_against`], of events and projections, with nothing to compare.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport, StoreError> {
+        self.verify_against(&[], Depth::Projections, progress)
     }
 
     /// As [`Journal::verify`], and every event is decided again from its recorded facts.
@@ -316,51 +332,7 @@ impl Journal {
         &self,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<VerifyReport, StoreError> {
-        crate::verify::run(
-            &self.shared.log,
-            &self.shared.index,
-            &self.view(),
-            Depth::Decisions,
-            progress,
-        )
-    }
-
-    /// Writes an export of what is committed now (`FORMAT.md` of the journal format).
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] from `out`, [`StoreError::Corrupt`], [`StoreError::ChainBroken`] or [`StoreError::TailLost`]
-    /// for a damaged log, also where the view already ends before the damage: no trailer is written then.
-    pub fn export(&self, out: &mut dyn Write) -> Result<Trailer, StoreError> {
-        if let Some(damage) = self.view().damage() {
-            return Err(damage.clone());
-        }
-        let write = |out: &mut dyn Write, bytes: &[u8]| {
-            out.write_all(bytes)
-                .map_err(|cause| StoreError::io("write the export", &cause))
-        };
-        let mut line = Vec::new();
-        let format = |cause: FormatError| StoreError::event(0, cause);
-        let mut export =
-            ExportWriter::begin(self.shared.store.clone(), &mut line).map_err(format)?;
-        let mut failed = write(out, &line).err();
-        self.scan(1, |sequence, sealed| {
-            line.clear();
-            let written = export
-                .event(sequence, &sealed, &mut line)
-                .map_err(|cause| StoreError::event(sequence, cause));
-            let failure = written.and_then(|()| write(out, &line)).err();
-            failed = failed.take().or(failure);
-            failed.is_none()
-        })?;
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        line.clear();
-        let trailer = export.finish(&mut line).map_err(format)?;
-        write(out, &line)?;
-        out.flush()
-            .map_err(|cause| StoreError::io("write the export", &cause))?;
-        Ok(trailer)
+        self.verify_against(&[], Depth::Decisions, progress)
     }
 
     /// Answers what was accepted, writes the index, lets the lock go, and waits for that. Other handles get

@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use aiws::id::{ConsumerId, StoreId, StreamId};
+use praxis_journal_format::tree::TreeHead;
 use praxis_journal_format::{Frame, Sealed};
 use praxis_plant::{self as plant, Plant};
 
@@ -28,6 +29,7 @@ mod mend;
 mod open;
 mod options;
 pub(crate) mod outbox;
+pub(crate) mod tree;
 
 pub use options::{Clock, Options, SystemClock};
 
@@ -195,13 +197,7 @@ impl Ledger {
         &self,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<crate::VerifyReport, StoreError> {
-        crate::verify::run(
-            &self.log,
-            &self.index,
-            &self.view,
-            Depth::Projections,
-            progress,
-        )
+        self.verify_against(&[], Depth::Projections, progress)
     }
 
     /// As [`Ledger::verify`], and every event is decided again from its recorded facts.
@@ -212,13 +208,20 @@ impl Ledger {
         &self,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<crate::VerifyReport, StoreError> {
-        crate::verify::run(
-            &self.log,
-            &self.index,
-            &self.view,
-            Depth::Decisions,
-            progress,
-        )
+        self.verify_against(&[], Depth::Decisions, progress)
+    }
+
+    /// As [`Ledger::verify`], to a depth, and compared with heads that were kept outside.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn verify_against(
+        &self,
+        heads: &[TreeHead],
+        depth: Depth,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<crate::VerifyReport, StoreError> {
+        crate::verify::run(&self.log, &self.index, &self.view, depth, heads, progress)
     }
 
     /// Writes the index and closes the files.

@@ -30,7 +30,7 @@
 //!   not honour `flock`.
 //! - *Damage*: a changed byte of an event is found when it is read or verified, and what a rebuild contradicts is found by
 //!   `verify`. A log that was rolled back together with its index, or rewritten by somebody who hashes anew, is found only
-//!   against a head that was kept elsewhere.
+//!   against a head that was kept elsewhere: a checkpoint, [`Journal::verify_against`].
 //! - *Growth*: nothing is ever removed. Heads, registers, accounts and due times of all runs are held in memory;
 //!   requests and identities only until the index has them.
 //! - *Planted defects* (praxis-plant) prove the crash simulator; builds without debug assertions have none.
@@ -65,5 +65,5 @@ pub use notification::Notification;
 /// The storage trait below the log and the index, so that no other crate names redb.
 pub use redb::{BackendError, StorageBackend};
 pub use rows::RequestRow;
-pub use verify::VerifyReport;
+pub use verify::{Depth, VerifyReport};
 pub use view::View;

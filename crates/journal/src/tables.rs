@@ -21,8 +21,7 @@ use crate::rows::{DueKey, HeadRow, IdentityKey, IdentityRow, OwnerRow, RegisterR
 /// The tables of `index.redb`. Beside them a segment of the log has one table, `log`: sequence (u64) to frame
 /// (`FORMAT.md` of the journal format). Texts in keys stand behind their length in two bytes, integers are big endian.
 ///
-/// Reserved for what comes later, and not to be used otherwise: `snapshots` (stream to cached state at a revision)
-/// and `tree` (level to the compact range of the Merkle tree).
+/// Reserved for what comes later, and not to be used otherwise: `snapshots` (stream to cached state at a revision).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
     /// stream -> revision u64, hash 32 bytes, sequence u64 of the last event.
@@ -43,6 +42,9 @@ pub enum Table {
     Due,
     /// consumer -> acknowledged sequence u64. Not in the log: lost with the index, and then delivered again.
     Cursors,
+    /// level u64 -> 32 bytes: the roots of the full subtrees of the Merkle tree up to the cursor; at 64 the root over all,
+    /// by which damage is seen. Indexes of older builds have none; it is then made from the log.
+    Tree,
     /// name -> bytes: `format`, `store`, `boot`, `last_ms`, `cursor`.
     Meta,
 }
@@ -59,6 +61,7 @@ impl Table {
         Self::Accounts,
         Self::Due,
         Self::Cursors,
+        Self::Tree,
         Self::Meta,
     ];
 
@@ -74,6 +77,7 @@ impl Table {
             Self::Accounts => "accounts",
             Self::Due => "due",
             Self::Cursors => "cursors",
+            Self::Tree => "tree",
             Self::Meta => "meta",
         }
     }
@@ -96,6 +100,16 @@ impl Bytes for u64 {
 
     fn read(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(u64::from_be_bytes)
+    }
+}
+
+impl Bytes for Digest {
+    fn write(&self) -> Vec<u8> {
+        self.as_bytes().to_vec()
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
     }
 }
 

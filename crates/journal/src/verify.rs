@@ -8,6 +8,7 @@ use aiws::error::Code;
 use aiws::id::StreamId;
 use praxis_journal_format::Sealed;
 use praxis_journal_format::chain::Chain;
+use praxis_journal_format::tree::TreeHead;
 use praxis_model::command::CommandType;
 use praxis_model::event::Head;
 use praxis_model::stream::Subject;
@@ -24,13 +25,16 @@ use crate::rows::LogCursor;
 use crate::tables::Table;
 use crate::view::{Dirty, View, identities};
 
+use against::Against;
 use deep::Deep;
 use frames::{Glimpse, Hints, glimpse, open};
 
+mod against;
 mod compare;
 mod deep;
 mod frames;
 
+pub use against::{Compared, Standing};
 pub use deep::DeepReport;
 
 const NOT_THERE: &str = "the events are not in the log";
@@ -52,6 +56,8 @@ pub struct VerifyReport {
     pub more: u64,
     /// How deciding again went; none where it was not asked for.
     pub deep: Option<DeepReport>,
+    /// How the log stands to each head that was kept outside, as they were given.
+    pub compared: Vec<Compared>,
 }
 
 /// One thing that is wrong.
@@ -101,7 +107,7 @@ impl VerifyReport {
 
 /// How far a verification goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Depth {
+pub enum Depth {
     /// Events, chains and projections.
     Projections,
     /// Every event's decision, too.
@@ -114,13 +120,14 @@ pub(crate) fn run(
     cell: &IndexCell,
     view: &View,
     depth: Depth,
+    heads: &[TreeHead],
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<VerifyReport, StoreError> {
     // One that the disk failed under cannot be read: the next append makes it anew.
     let index = usable(cell).filter(|index| !index.has_failed());
     let index = index.map(|index| index.snapshot()).transpose();
     let end = view.sequence();
-    let mut walk = Walk::new(view);
+    let mut walk = Walk::new(view, heads);
     walk.deep = (depth == Depth::Decisions).then(|| Deep::new(log));
     match index {
         Ok(index) => walk.begin(index),
@@ -172,10 +179,11 @@ struct Walk<'a> {
     identities: u64,
     /// Deciding again, where it was asked for.
     deep: Option<Deep<'a>>,
+    against: Against,
 }
 
 impl Walk<'_> {
-    fn new(view: &View) -> Self {
+    fn new(view: &View, heads: &[TreeHead]) -> Self {
         let report = VerifyReport {
             events: 0,
             last: LogCursor::START,
@@ -184,6 +192,7 @@ impl Walk<'_> {
             findings: Vec::new(),
             more: 0,
             deep: None,
+            compared: Vec::new(),
         };
         let mut walk = Self {
             report,
@@ -194,6 +203,7 @@ impl Walk<'_> {
             requests: 0,
             identities: 0,
             deep: None,
+            against: Against::new(heads, view.sequence()),
         };
         // A store that was opened read-only for a reason says it first.
         if let Some(why) = view.damage() {
@@ -240,6 +250,7 @@ impl Walk<'_> {
                     what,
                 });
                 self.chain.skip(sequence);
+                self.against.skip();
                 self.fold = None;
                 return;
             }
@@ -257,6 +268,7 @@ impl Walk<'_> {
             sequence,
             hash: sealed.hash,
         };
+        self.against.push(&sealed.hash);
         self.decide(sequence, &sealed);
         self.fold(sequence, &sealed, &frame);
         self.keys(sequence, &sealed);
@@ -413,6 +425,7 @@ impl Walk<'_> {
             what,
         });
         self.chain.skip(to);
+        self.against.skip();
         self.fold = None;
     }
 
@@ -463,6 +476,12 @@ impl Walk<'_> {
     /// The report, with what deciding again counted.
     fn told(mut self) -> VerifyReport {
         self.report.deep = self.deep.map(|deep| deep.report);
+        for compared in self.against.compared() {
+            if let Some((code, what)) = compared.finding(self.against.end()) {
+                self.report.whole(code, what);
+            }
+            self.report.compared.push(compared);
+        }
         self.report
     }
 }

@@ -9,6 +9,7 @@ use aiws::decimal::{Dec, U64};
 use aiws::digest::Digest;
 use aiws::id::{ConsumerId, StreamId};
 use praxis_journal_format::Sealed;
+use praxis_journal_format::tree::CompactRange;
 use praxis_model::account::{AccountKey, AccountRow, Posting};
 use praxis_model::event::{DueKind, Event, Gate, Head};
 use praxis_model::register::RegisterKey;
@@ -33,6 +34,8 @@ pub struct View {
     pub boot: u64,
     /// Why the store cannot be written, if it cannot.
     pub read_only: Option<StoreError>,
+    /// The tree over the events up to the cursor.
+    pub(crate) tree: CompactRange,
     pub(crate) heads: Map<StreamId, HeadRow>,
     pub(crate) owners: Map<StreamId, OwnerRow>,
     pub(crate) registers: Map<RegisterKey, RegisterRow>,
@@ -65,6 +68,7 @@ impl Default for View {
             last_ms: 0,
             boot: 0,
             read_only: None,
+            tree: CompactRange::default(),
             heads: Map::new_sync(),
             owners: Map::new_sync(),
             registers: Map::new_sync(),
@@ -196,6 +200,7 @@ impl View {
         }
         self.take_keys(sealed, sequence);
         self.last_ms = self.last_ms.max(event.at_ms.0);
+        self.tree.push(sealed.hash.as_bytes());
         self.cursor = LogCursor {
             sequence,
             hash: sealed.hash,

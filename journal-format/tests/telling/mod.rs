@@ -5,6 +5,7 @@
 // In a test a failed step is a failed test, in helpers too.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+pub mod proven;
 pub mod spoiled;
 
 use aiws::canonical;

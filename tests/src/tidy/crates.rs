@@ -77,6 +77,7 @@ const NAMED_BY: &[(&str, &str)] = &[
     ("jsonschema", "aiws"),
     ("ruint", "aiws"),
     ("bincode", "praxis-journal-format"),
+    ("ed25519-dalek", "praxis-journal-format"),
     ("loom", "praxis-sync"),
     ("redb", "praxis-journal"),
     ("ractor", "praxis-engine"),

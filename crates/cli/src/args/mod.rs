@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+mod checkpoint;
 mod code;
 mod decide;
 mod look;
@@ -13,6 +14,7 @@ mod outbox;
 mod simulate;
 mod tools;
 
+pub use checkpoint::{Checkpoint, Keygen};
 pub use code::{Code, Resume, Serve};
 pub use decide::{Approve, Cancel, Continue, Deny, Pause, Recheck, Reconcile};
 pub use look::{Attach, Diff, Holds, Inbox, List, Log, Report, Show, Unknown};
@@ -92,6 +94,10 @@ pub enum Verb {
     Verify(Verify),
     /// Write all events as JSON Lines that verify without this program
     Export(Export),
+    /// Write the signed head of the log, to be kept elsewhere
+    Checkpoint(Checkpoint),
+    /// Make a key that checkpoints are signed with
+    Keygen(Keygen),
     /// Explain an error code, or list all of them
     Explain(Explain),
     /// Look at the machine and the store, and say what to do about what is wrong

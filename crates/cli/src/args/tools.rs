@@ -13,25 +13,45 @@ use clap_complete::Shell;
 With --deep a difference is a finding: an event whose hash and chain are right, and whose outcome is not what this build's
 rules make of its command and facts. Events of other versions of the rules are counted and not decided.
 
+With --checkpoint the log is compared with checkpoints that were kept elsewhere: it extends them, or it is shorter than one
+(CHECKPOINT_AHEAD), or it has other events (CHECKPOINT_FORKED).
+
 Examples:
   praxis verify && echo intact
-  praxis verify --deep")]
+  praxis verify --deep
+  praxis verify --checkpoint monday.note --verifier-key NAME+ID+KEY")]
 pub struct Verify {
     /// Decide every event again from its recorded facts, too; takes longer
     #[arg(long)]
     pub deep: bool,
+    /// Compare with a signed checkpoint; may be given more than once
+    #[arg(long, value_name = "FILE", requires = "verifier_key")]
+    pub checkpoint: Vec<PathBuf>,
+    /// The key that the checkpoints have to be signed with, as praxis keygen printed it
+    #[arg(long, value_name = "KEY", requires = "checkpoint")]
+    pub verifier_key: Option<String>,
 }
 
 /// `praxis export`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+With --mission only the events of one mission are written, up to a checkpoint, each with the proof that it stands in the log
+under that checkpoint; nothing of other missions is shown.
+
 Examples:
   praxis export audit.jsonl && python3 journal-format/verify.py audit.jsonl
-  praxis export - | wc -l")]
+  praxis export - | wc -l
+  praxis export one.jsonl --mission r-w8n33bjy --checkpoint monday.note")]
 pub struct Export {
     /// Where to write: a new file, or - for the standard output
     #[arg(value_name = "FILE", default_value = "-")]
     pub file: PathBuf,
+    /// Only this mission, with proofs; or the mission of this run
+    #[arg(long, value_name = "MISSION", requires = "checkpoint")]
+    pub mission: Option<String>,
+    /// The signed checkpoint that the proofs lead to
+    #[arg(long, value_name = "FILE", requires = "mission")]
+    pub checkpoint: Option<PathBuf>,
 }
 
 /// `praxis explain`.

@@ -62,10 +62,26 @@ pub fn look(reader: &Reader, request: &Request, view: View) -> Result<Answer, Er
         Request::Live { run } => live(reader, run.as_deref()),
         Request::Pending { run } => pending(reader, run, view),
         Request::Transcript { run } => verbs::attach::answer(reader, run.as_deref(), view),
-        Request::Verify { deep } => {
-            verbs::verify::answer(&reader.journal, *deep, &mut |_, _| {}, view)
+        Request::Verify {
+            deep,
+            checkpoints,
+            verifier_key,
+        } => {
+            let kept = verbs::verify::Kept::of(checkpoints, verifier_key.as_deref())?;
+            verbs::verify::answer(&reader.journal, *deep, &kept, &mut |_, _| {}, view)
         }
-        Request::Export { file } => verbs::export::answer(&reader.journal, Path::new(file), view),
+        Request::Checkpoint {} => verbs::checkpoint::answer(&reader.journal, view),
+        Request::Export {
+            file,
+            mission: Some(mission),
+            checkpoint,
+        } => {
+            let note = checkpoint.as_deref().unwrap_or_default();
+            verbs::export::answer_mission(reader, mission, note, Path::new(file), view)
+        }
+        Request::Export { file, .. } => {
+            verbs::export::answer(&reader.journal, Path::new(file), view)
+        }
         Request::Doctor {} => Ok(verbs::doctor::answer(reader, view)),
         Request::Backup { directory } => verbs::backup::answer(reader, Path::new(directory), view),
         Request::Clean {

@@ -4,6 +4,7 @@
 
 pub mod attach;
 pub mod backup;
+pub mod checkpoint;
 pub mod clean;
 mod code;
 mod completions;
@@ -11,6 +12,7 @@ mod decide;
 pub mod doctor;
 mod explain;
 pub mod export;
+mod keygen;
 pub mod log;
 mod man;
 mod outbox;
@@ -99,6 +101,8 @@ pub fn run(cli: Cli) -> Result<Exit, Error> {
         Verb::Reconcile(args) => reconcile::run(&call, &args),
         Verb::Verify(args) => verify::run(&call, &args),
         Verb::Export(args) => had_enough(export::run(&call, &args)),
+        Verb::Checkpoint(args) => checkpoint::run(&call, &args),
+        Verb::Keygen(args) => keygen::run(&call, &args),
         Verb::Explain(args) => explain::run(&args, call.json),
         Verb::Doctor(_) => doctor::run(&call),
         Verb::Backup(args) => backup::run(&call, &args),

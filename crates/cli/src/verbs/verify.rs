@@ -5,24 +5,64 @@
 use std::io::{IsTerminal, Write};
 
 use aiws::error::{Code, Error};
+use aiws::id::StoreId;
 use aiws::json::{Object, Value};
 use praxis_journal::Journal;
-use praxis_journal::verify::{DeepReport, Finding, VerifyReport};
+use praxis_journal::verify::{Compared, DeepReport, Depth, Finding, Standing, VerifyReport};
+use praxis_journal_format::checkpoint::Checkpoint;
+use praxis_journal_format::limits::MAX_NOTE_BYTES;
+use praxis_journal_format::note::Verifier;
+use praxis_journal_format::tree::TreeHead;
 
+use super::checkpoint::refused;
 use super::{Call, block_on, say};
 use crate::answer::{Answer, View};
 use crate::args::Verify;
 use crate::exit::Exit;
+use crate::files::read_bounded;
 use crate::render::{escape, json};
 use crate::request::Request;
 use crate::seat;
 use crate::store::open_for_verifying;
 
+/// Checkpoints that were kept elsewhere, behind their signatures.
+#[derive(Debug, Default)]
+pub struct Kept(Vec<Checkpoint>);
+
+impl Kept {
+    /// Reads signed checkpoints against the one key.
+    ///
+    /// # Errors
+    ///
+    /// `KEY_INVALID`, `CHECKPOINT_INVALID`, `CHECKPOINT_UNTRUSTED`; `USAGE` where one comes without the other.
+    pub fn of(notes: &[String], key: Option<&str>) -> Result<Self, Error> {
+        let Some(key) = key.filter(|_| !notes.is_empty()) else {
+            return match key.is_none() && notes.is_empty() {
+                true => Ok(Self::default()),
+                false => Err(Error::new(
+                    Code::Usage,
+                    "expected checkpoints together with the verifier key",
+                )),
+            };
+        };
+        let verifier = Verifier::parse(key).map_err(|error| refused(&error))?;
+        let read = |note: &String| Checkpoint::verified(note.as_bytes(), &verifier);
+        let kept: Result<_, _> = notes.iter().map(read).collect();
+        Ok(Self(kept.map_err(|error| refused(&error))?))
+    }
+
+    /// The heads, if all of them are of this store.
+    fn heads(&self, store: &StoreId) -> Result<Vec<TreeHead>, Error> {
+        let heads: Result<_, _> = self.0.iter().map(|kept| kept.of_store(store)).collect();
+        heads.map_err(|error| refused(&error))
+    }
+}
+
 /// Runs it: a damaged store is read on, too.
 ///
 /// # Errors
 ///
-/// A store code when the log cannot be read at all.
+/// A store code when the log cannot be read at all; what is wrong with a checkpoint or its key.
 pub fn run(call: &Call, args: &Verify) -> Result<Exit, Error> {
     let view = View::of_output(call.json);
     let terminal = std::io::stderr().is_terminal() && !call.json;
@@ -32,16 +72,29 @@ pub fn run(call: &Call, args: &Verify) -> Result<Exit, Error> {
             let _ = write!(std::io::stderr(), "\rverify: {at} of {end} events");
         }
     };
+    let notes = args.checkpoint.iter().map(|path| {
+        let bytes = read_bounded(path, MAX_NOTE_BYTES as u64, Code::CheckpointInvalid)?;
+        String::from_utf8(bytes).map_err(|_| {
+            let message = format!("{} is not UTF-8", super::shown_path(path));
+            Error::new(Code::CheckpointInvalid, message)
+        })
+    });
+    let checkpoints: Vec<String> = notes.collect::<Result<_, Error>>()?;
+    let kept = Kept::of(&checkpoints, args.verifier_key.as_deref())?;
     let answer = match open_for_verifying(&call.store) {
         Ok(journal) => {
-            let answer = answer(&journal, args.deep, &mut progress, view)?;
+            let answer = answer(&journal, args.deep, &kept, &mut progress, view)?;
             if terminal {
                 crate::render::say("");
             }
             answer
         }
         Err(error) if error.code() == Code::StoreLocked => {
-            let request = Request::Verify { deep: args.deep };
+            let request = Request::Verify {
+                deep: args.deep,
+                checkpoints,
+                verifier_key: args.verifier_key.clone(),
+            };
             block_on(seat::ask(&call.store, request, view))?
         }
         Err(error) => return Err(error),
@@ -53,17 +106,20 @@ pub fn run(call: &Call, args: &Verify) -> Result<Exit, Error> {
 ///
 /// # Errors
 ///
-/// A store code when the log cannot be read at all.
+/// A store code when the log cannot be read at all; `CHECKPOINT_UNTRUSTED` for a checkpoint of another log.
 pub fn answer(
     journal: &Journal,
     deep: bool,
+    kept: &Kept,
     progress: &mut dyn FnMut(u64, u64),
     view: View,
 ) -> Result<Answer, Error> {
-    let verified = match deep {
-        true => journal.verify_deep(progress),
-        false => journal.verify(progress),
+    let depth = match deep {
+        true => Depth::Decisions,
+        false => Depth::Projections,
     };
+    let heads = kept.heads(journal.store_id())?;
+    let verified = journal.verify_against(&heads, depth, progress);
     let report = verified.map_err(|error| Error::new(error.code(), error.to_string()))?;
     let good = report.is_sound();
     let exit = if good { Exit::Done } else { Exit::Unverified };
@@ -85,6 +141,7 @@ pub fn answer(
             "findings": findings,
             "more": report.more.to_string(),
             "deep": report.deep.as_ref().map(deep_value),
+            "checkpoints": report.compared.iter().map(compared_value).collect::<Vec<Value>>(),
             "exit": exit as i32,
         }
     };
@@ -111,6 +168,18 @@ fn text(report: &VerifyReport) -> String {
     }
     if let Some(deep) = &report.deep {
         text.push_str(&deep_text(deep));
+    }
+    for compared in &report.compared {
+        let size = compared.head.size;
+        match compared.standing {
+            Standing::Extends => {
+                text.push_str(&format!("extends the checkpoint of {size} events\n"));
+            }
+            Standing::Unknown => text.push_str(&format!(
+                "not comparable with the checkpoint of {size} events: not all of them can be read\n"
+            )),
+            Standing::Ahead | Standing::Forked => {}
+        }
     }
     if report.is_sound() {
         text.push_str(&format!(
@@ -195,6 +264,15 @@ fn deep_value(deep: &DeepReport) -> Value {
         "undecided": undecided,
         "otherVersions": others,
         "unreadable": deep.unreadable.to_string(),
+    }
+}
+
+fn compared_value(compared: &Compared) -> Value {
+    aiws::object! {
+        "size": compared.head.size.to_string(),
+        "rootHash": compared.head.root.to_string(),
+        "standing": compared.standing.name(),
+        "found": compared.found.map(|root| root.to_string()),
     }
 }
 

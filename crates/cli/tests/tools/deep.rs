@@ -29,7 +29,7 @@ fn verify(store: &Path, args: &[&str]) -> Called {
     called(&mut command)
 }
 
-fn events(store: &Path) -> Vec<Sealed> {
+pub fn events(store: &Path) -> Vec<Sealed> {
     let options = Options {
         read_only: true,
         ..Options::default()
@@ -46,11 +46,11 @@ fn events(store: &Path) -> Vec<Sealed> {
 }
 
 /// A store of these events, each under the conditions that the writer asks for.
-fn store_of(path: PathBuf, events: &[Sealed]) -> PathBuf {
+pub fn store_of(path: PathBuf, id: &str, events: &[Sealed]) -> PathBuf {
     fs::create_dir(&path).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
     let disk = Arc::new(FileDisk::new(&path));
-    let mut ledger = Ledger::create(disk, "forged".parse().unwrap(), &Options::default()).unwrap();
+    let mut ledger = Ledger::create(disk, id.parse().unwrap(), &Options::default()).unwrap();
     for parts in events.chunk_by(|_, next| next.event.part.k.get() > 1) {
         let event = &parts[0].event;
         let mission = Subject::mission(event.subject.mission_id.clone());
@@ -112,7 +112,7 @@ fn t_11_a_forged_store_is_named() {
     let last = seal(event).unwrap();
     let (stream, revision) = (last.event.stream.clone(), last.event.revision);
     let forged: Vec<Sealed> = events[..at].iter().cloned().chain([last]).collect();
-    let store = store_of(world.dir.path().join("forged"), &forged);
+    let store = store_of(world.dir.path().join("forged"), "forged", &forged);
 
     let plain = verify(&store, &[]);
     assert_eq!(plain.exit, Some(0), "{}{}", plain.out, plain.err);

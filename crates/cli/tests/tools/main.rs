@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod backup;
+mod checkpoint;
 mod clean;
 mod deep;
 mod doctor;

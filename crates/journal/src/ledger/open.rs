@@ -6,9 +6,10 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use aiws::id::StoreId;
+use praxis_journal_format::tree::CompactRange;
 use praxis_plant::{self as plant, Plant};
 
-use super::{IndexCell, Ledger, Options, sealed, tail_lost};
+use super::{IndexCell, Ledger, Options, sealed, tail_lost, tree};
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::index::{Flush, Index};
@@ -186,8 +187,13 @@ fn catch_up(
         return Ok(in_memory(log, Some(lost)));
     }
     let mut dirty = Dirty::default();
-    let start = view.cursor;
-    match replay(log, &mut view, &mut dirty, write.then_some(&index)) {
+    // An index that has no tree of its cursor gets one with its next write.
+    let start = match view.tree.size() == view.sequence() {
+        true => view.cursor,
+        false => LogCursor::START,
+    };
+    let planted = grown(log, &mut view).map_err(Stopped::Log);
+    match planted.and_then(|()| replay(log, &mut view, &mut dirty, write.then_some(&index))) {
         Ok(written) => Ok(CaughtUp {
             index: Some(index),
             view,
@@ -303,6 +309,16 @@ fn in_memory(log: &Log, trouble: Option<StoreError>) -> CaughtUp {
         dirty,
         flushed: LogCursor::START,
     }
+}
+
+/// Makes the tree up to the view's cursor from the log, where the index had none.
+fn grown(log: &Log, view: &mut View) -> Result<(), StoreError> {
+    if view.tree.size() == view.sequence() {
+        return Ok(());
+    }
+    tracing::info!("the index has no tree; making it from the log");
+    view.tree = CompactRange::default();
+    tree::each_hash(log, view.sequence(), |hash| view.tree.push(hash.as_bytes()))
 }
 
 /// Folds the log after the view's cursor; writes the index every so often, if there is one, and gives the last cursor

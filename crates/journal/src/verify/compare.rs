@@ -45,6 +45,9 @@ pub(super) fn index(fold: &View, index: &Snapshot) -> Result<Vec<String>, StoreE
     ];
     let mut wrong: Vec<String> = pairs.into_iter().flatten().collect();
     let cursor = index.cursor()?;
+    if index.tree()?.is_some_and(|tree| tree != fold.tree) {
+        wrong.push("index table tree: it is not the tree of the log".to_owned());
+    }
     if cursor != fold.cursor {
         wrong.push(format!(
             "the index's cursor names {}, the log has {}",
@@ -65,6 +68,7 @@ pub(super) fn views(fold: &View, view: &View) -> Vec<String> {
         differs("view due", &fold.due, &view.due),
         (fold.last_ms != view.last_ms).then(|| "view time".to_owned()),
         (fold.cursor != view.cursor).then(|| "view cursor".to_owned()),
+        (fold.tree != view.tree).then(|| "view tree".to_owned()),
     ];
     pairs.into_iter().flatten().collect()
 }
