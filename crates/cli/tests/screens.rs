@@ -214,9 +214,12 @@ fn is_taken(line: &str) -> Result<bool, String> {
         .split(' ')
         .filter(|word| !word.is_empty());
     let verb = words.clone().next().unwrap_or_default();
-    match Cli::try_parse_from(
-        std::iter::once("praxis").chain(unquoted(command).iter().map(String::as_str)),
-    ) {
+    // A capital N is a number that the reader chooses.
+    let given = unquoted(command);
+    let given = given
+        .iter()
+        .map(|word| if word == "N" { "7" } else { word });
+    match Cli::try_parse_from(std::iter::once("praxis").chain(given)) {
         Ok(_) => Ok(true),
         Err(error) if error.exit_code() == 0 => Ok(true),
         // A line that is cut or goes on elsewhere still has to name a verb.

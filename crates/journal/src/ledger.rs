@@ -8,7 +8,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use aiws::id::{ConsumerId, StoreId, StreamId};
-use praxis_journal_format::tree::TreeHead;
 use praxis_journal_format::{Frame, Sealed};
 use praxis_plant::{self as plant, Plant};
 
@@ -21,9 +20,9 @@ use crate::index::{Flush, Index, Snapshot};
 use crate::limits;
 use crate::log::{Frames, Log};
 use crate::rows::{IdentityKey, IdentityRow, LogCursor, RequestRow};
-use crate::verify::Depth;
 use crate::view::{Dirty, View};
 
+mod check;
 pub(crate) mod copy;
 mod mend;
 mod open;
@@ -187,41 +186,6 @@ impl Ledger {
     /// What the disk answered.
     pub fn frames(&self, from: u64) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
         self.log.chunk(from)
-    }
-
-    /// Checks everything from nothing; see [`crate::verify`].
-    ///
-    /// # Errors
-    /// Only if the log cannot be read at all; damage is reported in the report.
-    pub fn verify(
-        &self,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<crate::VerifyReport, StoreError> {
-        self.verify_against(&[], Depth::Projections, progress)
-    }
-
-    /// As [`Ledger::verify`], and every event is decided again from its recorded facts.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn verify_deep(
-        &self,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<crate::VerifyReport, StoreError> {
-        self.verify_against(&[], Depth::Decisions, progress)
-    }
-
-    /// As [`Ledger::verify`], to a depth, and compared with heads that were kept outside.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn verify_against(
-        &self,
-        heads: &[TreeHead],
-        depth: Depth,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<crate::VerifyReport, StoreError> {
-        crate::verify::run(&self.log, &self.index, &self.view, depth, heads, progress)
     }
 
     /// Writes the index and closes the files.
