@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use aiws::error::{Code, Error};
-use aiws::id::{HoldId, RunId};
+use aiws::id::{EvidenceId, HoldId, RunId};
 use aiws::object;
 use aiws::record::{AttemptStatus, Hold, HoldDecision, HoldReason, HoldState, Lifecycle};
 use praxis_engine::Capability;
@@ -15,7 +15,7 @@ use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
 
 use super::person::{Said, decision_ref};
-use super::{Office, Peer, blocking, branch};
+use super::{Office, Peer, blocking, branch, material};
 use crate::answer::{Answer, View};
 use crate::coding::pending::next_id;
 use crate::exit::Exit;
@@ -23,6 +23,7 @@ use crate::render::escape::line;
 use crate::render::page::short;
 use crate::render::{json, program};
 use crate::request::Given;
+use crate::session::now_ms;
 
 impl Office {
     /// Places an OPERATOR hold over the run or a branch of it: what runs goes on, nothing new starts there.
@@ -144,9 +145,21 @@ impl Office {
             );
             return Err(Error::new(Code::HoldState, message));
         }
-        let person = self
-            .controls("recheck", &run, reason.as_deref(), peer)
-            .await?;
+        let about = match material::is_awaited(&hold) {
+            false => object! { "run": run.as_str() },
+            true => {
+                let artifacts = Arc::clone(&self.session.artifacts);
+                let read = move || material::whole(&state, &artifacts, now_ms());
+                object! { "run": run.as_str(), "readBack": blocking(read).await? }
+            }
+        };
+        let said = Said {
+            verb: "recheck",
+            about,
+            reason: reason.as_deref(),
+            grants: true,
+        };
+        let person = self.person(peer, Given::ByVerb, None, said).await?;
         self.lift(&subject, &person, &hold).await?;
         let id = hold.hold_id.to_string();
         let value = json::object(
@@ -252,7 +265,7 @@ impl Office {
             hold_id: hold.hold_id.clone(),
             decision: HoldDecision::Recheck,
             decision_ref: decision_ref(person)?,
-            evidence: Vec::new(),
+            evidence: evidence_of(person, hold)?,
             rule: None,
         });
         // Named by the decision: a recheck that was refused may be asked again.
@@ -287,7 +300,7 @@ impl Office {
             verb,
             about: object! { "run": run.as_str() },
             reason,
-            grants: matches!(verb, "continue" | "recheck"),
+            grants: verb == "continue",
         };
         self.person(peer, Given::ByVerb, None, said).await
     }
@@ -309,6 +322,15 @@ impl Office {
 pub(super) fn run_of(subject: &Subject) -> Result<RunId, Error> {
     let run = subject.run_id.clone();
     run.ok_or_else(|| Error::new(Code::RunNotFound, "expected a run, found a mission"))
+}
+
+/// What the ledger cannot see, the stored record of the person's decision shows: what was read back, who says so.
+fn evidence_of(person: &Capability, hold: &Hold) -> Result<Vec<EvidenceId>, Error> {
+    let by_rule = hold.blockers.iter().any(|it| it.kind == HoldReason::Rule);
+    match by_rule {
+        true => Ok(Vec::new()),
+        false => Ok(vec![EvidenceId::from(decision_ref(person)?)]),
+    }
 }
 
 fn operator_holds(state: &RunState) -> impl Iterator<Item = &Hold> {

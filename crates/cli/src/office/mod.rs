@@ -8,6 +8,7 @@ mod decide;
 mod drive;
 mod keeper;
 mod look;
+mod material;
 pub mod outbox;
 mod person;
 mod reconcile;
