@@ -11,11 +11,14 @@ use crate::world::Fate;
 /// Longer than a claim lasts, in milliseconds.
 const BEYOND_A_LEASE_MS: i64 = 12_000;
 
+/// An effect's cost that no mission can pay twice.
+const DEAR: u8 = 60;
+
 impl Draw {
     /// The steps of one story.
     pub(super) fn story(&mut self) -> Vec<Step> {
         let run = self.run();
-        match self.rng.below(15) {
+        match self.rng.below(17) {
             0 => self.deposed(run),
             1 => self.expired(run),
             2 => self.held(run),
@@ -30,6 +33,8 @@ impl Draw {
             11 => self.invalid(run),
             12 => self.flow(run),
             13 => self.late(run),
+            14 => self.gather(run),
+            15 => self.dear(),
             _ => vec![Step::Together {
                 acts: (0..self.runs.1)
                     .map(|run| self.does(self.runs.0 + run, 0))
@@ -335,6 +340,40 @@ impl Draw {
             ] {
                 steps.push(self.tries(run, what));
             }
+        }
+        steps
+    }
+
+    /// A join that takes one is hurried on while the others are at work.
+    fn gather(&mut self, run: u8) -> Vec<Step> {
+        let mut steps = vec![Step::Progress { run, rounds: 1 }];
+        for _ in 0..6 {
+            steps.push(Step::Progress { run, rounds: 1 });
+            for _ in 0..3 {
+                steps.push(Step::Act(self.does(run, 0)));
+                steps.push(self.tries(run, Attempted::JoinEarly));
+            }
+        }
+        steps
+    }
+
+    /// Runs go on in step, each with work that fits the budget alone and not beside the others'.
+    fn dear(&mut self) -> Vec<Step> {
+        let runs = self.runs.0..self.runs.0 + self.runs.1;
+        let start = |run| Step::Person {
+            run,
+            does: Person::Start,
+            pick: 0,
+        };
+        let mut steps: Vec<Step> = runs.clone().map(start).collect();
+        for _ in 0..12 {
+            let dear = |run| Act {
+                pick: 0,
+                cost: DEAR,
+                ..self.does(run, 0)
+            };
+            let acts = runs.clone().map(dear).collect();
+            steps.push(Step::Together { acts });
         }
         steps
     }
