@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use aiws::decimal::Dec;
 use aiws::digest::Digest;
-use aiws::id::{EvidenceId, Id};
+use aiws::id::{EvidenceId, HoldId, Id};
 use aiws::json::Value;
 use aiws::record::{ActorKind, Ref};
 use praxis_artifacts::ArtifactProvider;
@@ -20,6 +20,7 @@ use praxis_model::command::{Body, CommandType};
 
 use crate::coding::actions::{Actions, Grants};
 use crate::coding::contract::Job;
+use crate::material;
 
 /// A decision that a person typed at a terminal, in answer to a question that said what it is about.
 pub const AT_TERMINAL: &str = "AT_TERMINAL";
@@ -57,8 +58,10 @@ impl Policy {
     }
 
     /// Evidence that the command names and that the store holds.
-    fn confirmed(&self, command: &Body) -> BTreeSet<EvidenceId> {
-        let named: &[EvidenceId] = match command {
+    fn confirmed(&self, ask: &Ask<'_>) -> BTreeSet<EvidenceId> {
+        let named: &[EvidenceId] = match ask.command {
+            // No words stand for bytes: whoever lifts a hold for lost material, it was read back.
+            Body::ResolveHold(body) if !self.is_whole(ask, &body.hold_id) => &[],
             Body::Settle(body) => &body.evidence,
             Body::Reconcile(body) => &body.evidence,
             Body::Verify(body) => &body.evidence,
@@ -71,6 +74,15 @@ impl Policy {
             .filter(|id| self.is_stored(id))
             .cloned()
             .collect()
+    }
+
+    /// Whether a hold waits for no material, or for material that is all there.
+    fn is_whole(&self, ask: &Ask<'_>, id: &HoldId) -> bool {
+        let hold = ask.run.and_then(|run| Some((run, run.holds.get(id)?)));
+        hold.is_none_or(|(run, hold)| {
+            !material::is_awaited(hold)
+                || material::whole(run, &*self.artifacts, ask.now_ms).is_ok()
+        })
     }
 
     fn is_stored(&self, id: &EvidenceId) -> bool {
@@ -92,7 +104,7 @@ impl Authorizer for Policy {
             return answer;
         }
         answer.decision_ref = decision(ask);
-        answer.clear_evidence = self.confirmed(ask.command);
+        answer.clear_evidence = self.confirmed(ask);
         answer.admissions = ask.draft_admission.map(admitted).unwrap_or_default();
         let engine = ask.capability.actor_kind() == ActorKind::System;
         answer.restart_allowed = engine;

@@ -11,6 +11,7 @@ pub mod files;
 pub mod follow;
 pub mod human;
 pub mod limits;
+pub mod material;
 pub mod notes;
 pub mod notices;
 pub mod office;

@@ -69,6 +69,7 @@ impl Session {
         let options = Options {
             adapters,
             program: Some(program),
+            hold_lost_material: true,
             ..Options::default()
         };
         let ports = Ports {

@@ -8,6 +8,7 @@
 mod support;
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use aiws::json::Value;
@@ -294,4 +295,49 @@ fn the_final_page_is_the_one_that_show_shows() {
             "{claim}"
         );
     }
+}
+
+/// Material that is lost holds the run; a person's recheck lifts the hold once the very bytes are back, and no sooner, and
+/// says which are missing (HF-04.9).
+#[test]
+fn a_hold_for_lost_material_is_lifted_by_its_bytes() {
+    let world = World::new(AGENT);
+    let run = waiting(&world);
+    let branch = ["pause", &run, "--branch", "check-0"];
+    assert_eq!(world.verb(&branch).exit, Some(0));
+    let resumed = world.verb(&["resume", &run, "--approve-as", "tester", "--no-wait"]);
+    assert!(resumed.exit.is_some(), "{}", resumed.err);
+    let patch = |bytes: &[u8]| bytes.starts_with(b"diff --git");
+    let stored = files(&world.store.join("artifacts"), &|_| false);
+    let lost: Vec<_> = stored
+        .into_iter()
+        .filter(|(_, bytes)| patch(bytes))
+        .collect();
+    assert!(!lost.is_empty(), "no patch was stored: {}", resumed.err);
+    lost.iter()
+        .for_each(|(path, _)| fs::remove_file(path).unwrap());
+    assert_eq!(world.verb(&["continue", &run]).exit, Some(0));
+    world.verb(&["resume", &run, "--no-wait"]);
+    let holds = world.json(&["holds"]);
+    assert_eq!(text(&holds, "/holds/0/reason"), "ARTIFACT", "{holds}");
+    let hold = text(&holds, "/holds/0/holdId").to_owned();
+    let early = world.verb(&["recheck", &hold]);
+    ended(&early, 1, "HOLD_NOT_CLEAR");
+    let name = lost[0].0.file_name().unwrap().to_str().unwrap();
+    assert!(early.err.contains(name), "{}", early.err);
+    for (path, bytes) in &lost {
+        fs::write(path, bytes).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o400)).unwrap();
+    }
+    let lifted = world.verb(&["recheck", &hold]);
+    assert_eq!(lifted.exit, Some(0), "{}", lifted.err);
+    let resumed = world.verb(&["resume", &run, "--approve-as", "tester"]);
+    assert_eq!(resumed.exit, Some(0), "{}", resumed.err);
+}
+
+/// A run that waits for the approval of its plan, with no engine.
+fn waiting(world: &World) -> String {
+    let begun = called(&mut world.code(&["--no-wait"]));
+    assert!(begun.exit.is_some(), "{}", begun.err);
+    text(&world.json(&["show"]), "/run").to_owned()
 }

@@ -62,7 +62,11 @@ impl RunOwner {
                 let state = self.current().await?;
                 let unknown = SettledOutcome::Unknown;
                 let words = self.words(capability, &state, &attempt, unknown, Dec::ZERO, &evidence);
-                self.say(words?).await
+                match words? {
+                    Some(request) => self.take(&request).await.map(drop),
+                    // It is uncertain already, and stays so: whoever reported is told why.
+                    None => Err(error),
+                }
             }
             said => said,
         }

@@ -23,7 +23,7 @@ mod refusal;
 use std::path::PathBuf;
 
 pub use pin::Caller;
-pub use proof::{Proof, prove};
+pub use proof::{LOOKS, Proof, is_outdated, prove};
 
 /// The variable that an agent and a check find in their environment.
 pub const MARK: &str = "PRAXIS_ATTEMPT_ID";

@@ -18,6 +18,9 @@ use super::{MAX_DEPTH, ProcessId, Way, Work};
 /// Most parents that a record names; it counts the rest.
 const RECORDED: usize = 32;
 
+/// How often the work is listed where its shims end meanwhile.
+pub const LOOKS: usize = 8;
+
 /// Most characters of a name or a path in a record.
 const NAME_COLUMNS: usize = 256;
 
@@ -56,6 +59,13 @@ pub fn prove(caller: &Caller, way: Way, work: &Work, now_ms: u64) -> Result<Proo
             .with("way", way.name())
             .with("store", escape::line(&work.store.display().to_string()))
     })
+}
+
+/// Whether a refusal speaks of the list of the work alone: a shim of it ended while it was looked at. The list is made
+/// anew then, and what that shim may have left behind is held against the caller as it would be a moment later.
+#[must_use]
+pub fn is_outdated(error: &Error) -> bool {
+    error.details.get("reason").and_then(Value::as_str) == Some(Reason::ShimUnseen.name())
 }
 
 fn attempt(caller: &Caller, way: Way, work: &Work, now_ms: u64) -> Result<Proof, Error> {
@@ -359,6 +369,29 @@ mod tests {
         let error = check_unchanged(&caller, &parents).unwrap_err();
         assert!(matches!(reason(&error), "GONE" | "CHANGED"), "{error}");
         drop(input);
+    }
+
+    /// A shim that ended is no reason to refuse for good: the list of the work is what is old.
+    #[test]
+    fn a_shim_that_ended_meanwhile_makes_the_list_old() {
+        let caller = Caller::this_process().unwrap();
+        let gone = ProcessId {
+            start: caller.pin.id.start + 1,
+            ..caller.pin.id
+        };
+        let work = Work {
+            shims: vec![gone],
+            ..Work::default()
+        };
+        let error = prove(&caller, Way::Verb, &work, 1).unwrap_err();
+        assert!(is_outdated(&error), "{error}");
+        let work = Work {
+            engine: Some(gone),
+            ..Work::default()
+        };
+        assert!(!is_outdated(
+            &prove(&caller, Way::Verb, &work, 1).unwrap_err()
+        ));
     }
 
     #[test]

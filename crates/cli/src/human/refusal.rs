@@ -36,7 +36,7 @@ pub(super) enum Reason {
 }
 
 impl Reason {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Reason::Shim => "DESCENDS_FROM_SHIM",
             Reason::Engine => "DESCENDS_FROM_ENGINE",

@@ -15,10 +15,11 @@ use praxis_model::run::RunState;
 use praxis_model::stream::Subject;
 
 use super::person::{Said, decision_ref};
-use super::{Office, Peer, blocking, branch, material};
+use super::{Office, Peer, blocking, branch};
 use crate::answer::{Answer, View};
 use crate::coding::pending::next_id;
 use crate::exit::Exit;
+use crate::material;
 use crate::render::escape::line;
 use crate::render::page::short;
 use crate::render::{json, program};
@@ -149,7 +150,7 @@ impl Office {
             false => object! { "run": run.as_str() },
             true => {
                 let artifacts = Arc::clone(&self.session.artifacts);
-                let read = move || material::whole(&state, &artifacts, now_ms());
+                let read = move || material::whole(&state, &*artifacts, now_ms());
                 object! { "run": run.as_str(), "readBack": blocking(read).await? }
             }
         };

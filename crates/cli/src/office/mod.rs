@@ -8,7 +8,6 @@ mod decide;
 mod drive;
 mod keeper;
 mod look;
-mod material;
 pub mod outbox;
 mod person;
 mod reconcile;

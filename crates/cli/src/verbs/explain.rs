@@ -82,8 +82,8 @@ const WORDS: &[Word] = &[
     hold(
         "ARTIFACT",
         "Stored material that the run needs is missing or damaged.",
-        "run praxis verify, keep the store as it is, and start another run",
-        "who shows a host that the same bytes are back, which no verb can; praxis cancel RUN ends the run",
+        "put the bytes back under artifacts/ in the store, then praxis recheck HOLD; it names what is missing",
+        "a person, by praxis recheck HOLD, once every artifact that the run still hands on was read back whole",
     ),
     hold(
         "RESTART",

@@ -146,8 +146,11 @@ fn an_attempt_outlives_its_engine() {
     let attempt = text(&admitted, "/result/attemptId").to_owned();
     let again = work(&mut client, me, "d", dispatch()).unwrap();
     assert_eq!(again.get("permitted"), Some(&Value::Bool(false)));
-    let report = object! { "kind": "report", "attemptId": attempt.as_str(), "outcome": "UNCERTAIN", "evidence": "lost" };
-    work(&mut client, me, "r", report).unwrap();
+    let report = |outcome: &str| object! { "kind": "report", "attemptId": attempt.as_str(), "outcome": outcome, "evidence": "lost" };
+    // That nothing happened is no longer the worker's to say, and it is told so (T-20).
+    let refused = work(&mut client, me, "n", report("NOT_APPLIED")).unwrap_err();
+    assert_eq!(refused.0, "HUMAN_REQUIRED", "{}", refused.1);
+    work(&mut client, me, "r", report("UNCERTAIN")).unwrap();
     let run = client
         .ask(object! { "verb": "run", "missionId": "m", "runId": "run" })
         .unwrap();

@@ -1,9 +1,9 @@
 //! What a recheck looks at where stored material was lost: the artifacts that the run's open deliveries still hand on.
 //! Invariant: a hold for lost material is lifted by nobody's word alone; every artifact was read back and has its digest.
-//! Called by `control` before a person's recheck; the engine reads them again when the work is admitted (HF-04.9).
+//! Called by the office before a person's recheck and by the policy before it confirms evidence; the engine reads them
+//! again when the work is admitted (HF-04.9).
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use aiws::digest::Digest;
 use aiws::error::{Code, Error};
@@ -15,7 +15,8 @@ use praxis_model::run::{NodeStatus, RunState};
 use crate::render::program;
 
 /// Whether a hold waits for material.
-pub(super) fn is_awaited(hold: &Hold) -> bool {
+#[must_use]
+pub fn is_awaited(hold: &Hold) -> bool {
     let mut kinds = hold.blockers.iter().map(|blocker| blocker.kind);
     hold.reason == HoldReason::Artifact || kinds.any(|kind| kind == HoldReason::Artifact)
 }
@@ -26,9 +27,9 @@ pub(super) fn is_awaited(hold: &Hold) -> bool {
 ///
 /// `HOLD_NOT_CLEAR` with the first artifact that is missing or damaged, and what to do; a store code where it could not
 /// be read.
-pub(super) fn whole(
+pub fn whole(
     state: &RunState,
-    artifacts: &Arc<dyn ArtifactProvider>,
+    artifacts: &dyn ArtifactProvider,
     now_ms: u64,
 ) -> Result<Vec<Digest>, Error> {
     let wanted = handed_on(state);
