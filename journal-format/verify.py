@@ -10,6 +10,7 @@ Written from FORMAT.md, not from the Rust code. Only what has to do with checkpo
 
 import hashlib
 import json
+import os
 import sys
 
 FORMAT, PROOFS, VERSION = "praxis-export", "praxis-proofs", 0
@@ -300,10 +301,16 @@ class Export:
             self.note = string(value["checkpoint"], "checkpoint").encode()
         if self.note is not None:
             self.check_note()
+        elif self.key is not None:
+            what = "expected something signed for the key: --checkpoint FILE, or the export of one mission, which has its own"
+            raise Fault("CHECKPOINT", what)
 
     def check_note(self):
         sys.dont_write_bytecode = True
-        import checkpoint
+        try:
+            import checkpoint
+        except ImportError:
+            raise Fault("CHECKPOINT", "expected checkpoint.py beside verify.py, it is not there") from None
         try:
             self.head = checkpoint.head(self.note, self.key, self.store)
         except checkpoint.Refused as refused:
@@ -406,6 +413,8 @@ def main(arguments):
     try:
         note = None
         if "--checkpoint" in options:
+            if not os.path.isfile(options["--checkpoint"]):
+                raise OSError(f"expected a file: {options['--checkpoint']}")
             with open(options["--checkpoint"], "rb") as source:
                 note = source.read(MAX_NOTE + 1)
         with open(paths[0], "rb") as source:

@@ -103,6 +103,46 @@ fn sto_1_the_golden_proofs_are_what_this_build_writes() {
     assert_eq!(exit, 0, "{report}");
 }
 
+/// Proves STO-4: who asks for a signature gets one checked or a refusal: a plain export in place of a signed one passes for
+/// nothing, and neither does a pipe for a checkpoint.
+#[test]
+fn sto_4_a_key_without_a_signature_proves_nothing() {
+    let plain = exported(&log());
+    let fault = |report: &Value| {
+        report
+            .get("fault")
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    for key in [KEY, "garbage"] {
+        let (exit, report) = verify_py(&plain, &[], key);
+        assert_eq!(
+            (exit, fault(&report).as_deref()),
+            (1, Some("CHECKPOINT")),
+            "{report}"
+        );
+    }
+    assert_eq!(verify_py(&plain, &[], "").0, 0);
+    let dir = tempfile::TempDir::new().unwrap();
+    let (alone, export) = (dir.path().join("verify.py"), dir.path().join("export"));
+    fs::copy(folder().join("verify.py"), &alone).unwrap();
+    fs::write(&export, proven(&log(), "mission-1")).unwrap();
+    let called = |options: &[&str]| {
+        let mut command = Command::new("python3");
+        command.arg(&alone).args(options).arg(&export);
+        let output = command.output().expect("python3 runs");
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+        )
+    };
+    let (exit, said) = called(&["--verifier-key", KEY]);
+    assert!(exit == Some(1) && said.contains("checkpoint.py"), "{said}");
+    let folder = dir.path().to_str().unwrap();
+    let (exit, said) = called(&["--checkpoint", folder, "--verifier-key", KEY]);
+    assert!(exit == Some(1) && said.contains("UNREADABLE"), "{said}");
+}
+
 /// Proves STO-4: a proof, a place, an event, a checkpoint or a signature that was tampered with is refused by both readers,
 /// each for its own reason.
 #[test]
