@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use aiws::error::Error;
 use aiws::json::Value;
 use aiws::published::Published;
+use aiws::schema::Schema;
 
-use crate::mutants::{mutants, places};
+use crate::mutants::{decides, deciding, mutants, places};
 
 /// What a schema of Draft 2020-12 cannot say.
 pub struct Difference {
@@ -130,15 +131,13 @@ impl Seen {
         assert_eq!(read(value), Ok(()), "{name}");
         assert_eq!(compiled.validate(value), Ok(()), "{name}");
         let document = schema.document().expect(schema.name);
+        let mut next = Vec::new();
         for place in places(value, open) {
             for mutant in mutants(value, &place, names) {
-                self.judged += 1;
-                match (compiled.validate(&mutant), read(&mutant)) {
-                    (Ok(()), Ok(())) | (Err(_), Err(_)) => {}
-                    (Err(error), Ok(())) => {
-                        panic!("{name}{place}: only the schema refuses: {error}\n{mutant}")
-                    }
-                    (Ok(()), Err(error)) => self.differs(name, &place, &error),
+                if self.compare(subject, &compiled, &place, &mutant)
+                    && decides(value, &mutant, &place, names)
+                {
+                    next.push(mutant);
                 }
             }
             if matches!(value.pointer(&place), Some(Value::Object(_)))
@@ -147,6 +146,35 @@ impl Seen {
                 self.members(subject, &document, &place);
             }
         }
+        for value in next {
+            for place in places(&value, open) {
+                for mutant in deciding(&value, &place, names) {
+                    self.compare(subject, &compiled, &place, &mutant);
+                }
+            }
+        }
+    }
+
+    /// Whether both take it.
+    #[track_caller]
+    fn compare(
+        &mut self,
+        subject: &Subject<'_>,
+        compiled: &Schema,
+        place: &str,
+        mutant: &Value,
+    ) -> bool {
+        let name = subject.name;
+        self.judged += 1;
+        match (compiled.validate(mutant), (subject.read)(mutant)) {
+            (Ok(()), Ok(())) => return true,
+            (Err(_), Err(_)) => {}
+            (Err(error), Ok(())) => {
+                panic!("{name}{place}: only the schema refuses: {error}\n{mutant}")
+            }
+            (Ok(()), Err(error)) => self.differs(name, place, &error),
+        }
+        false
     }
 
     #[track_caller]

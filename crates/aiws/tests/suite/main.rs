@@ -16,5 +16,6 @@ mod refusals;
 mod relations;
 mod schema;
 mod schemas;
+mod spoiled;
 mod strict;
 mod values;

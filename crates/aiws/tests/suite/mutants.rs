@@ -59,7 +59,10 @@ pub fn mutants(value: &Value, place: &str, names: &[&str]) -> Vec<Value> {
         Value::Object(Default::default()),
     ];
     match found {
-        Value::String(text) => instead.extend(texts(text, names).into_iter().map(Value::from)),
+        Value::String(text) => {
+            instead.extend(texts(text, names).into_iter().map(Value::from));
+            instead.extend(spoken(value).into_iter().map(Value::from));
+        }
         Value::Array(items) => instead.extend(lists(items, names).into_iter().map(Value::Array)),
         Value::Object(members) => {
             let mut more = members.clone();
@@ -74,6 +77,30 @@ pub fn mutants(value: &Value, place: &str, names: &[&str]) -> Vec<Value> {
         .collect();
     if !place.is_empty() {
         all.push(changed(value, place, None));
+    }
+    all
+}
+
+/// Whether a change is one after which other members may have to be other ones: a name of a closed set, or nothing.
+pub fn decides(value: &Value, mutant: &Value, place: &str, names: &[&str]) -> bool {
+    let name = |value: &Value| value.as_str().is_some_and(|text| names.contains(&text));
+    match (value.pointer(place), mutant.pointer(place)) {
+        (_, None | Some(Value::Null)) => true,
+        (Some(before), Some(now)) => name(before) && name(now) && before != now,
+        (None, _) => false,
+    }
+}
+
+/// The few mutants that tell whether members fit together: one left out, one that is `null`, one of the other names.
+pub fn deciding(value: &Value, place: &str, names: &[&str]) -> Vec<Value> {
+    let mut all = vec![changed(value, place, Some(Value::Null))];
+    if !place.is_empty() {
+        all.push(changed(value, place, None));
+    }
+    let found = value.pointer(place).and_then(Value::as_str);
+    if found.is_some_and(|text| names.contains(&text)) {
+        let others = names.iter().map(|name| Value::from(*name));
+        all.extend(others.map(|name| changed(value, place, Some(name))));
     }
     all
 }
@@ -146,7 +173,10 @@ fn lists(found: &[Value], names: &[&str]) -> Vec<Vec<Value>> {
         many(4_097),
     ];
     if let Some(first) = found.first() {
-        lists.push(vec![first.clone(); 4_097]);
+        // A large record so often would say no more, and take long.
+        if first.to_string().len() < 200 {
+            lists.push(vec![first.clone(); 4_097]);
+        }
         // The same thing twice, told differently.
         let others = cousins(first, names).into_iter();
         lists.extend(others.map(|other| vec![first.clone(), other]));
@@ -154,24 +184,27 @@ fn lists(found: &[Value], names: &[&str]) -> Vec<Vec<Value>> {
     lists
 }
 
-/// An object with one member changed or left out.
+/// The texts of a value: one that is right at one place may be wrong at another.
+fn spoken(value: &Value) -> std::collections::BTreeSet<String> {
+    let at = |place: &String| value.pointer(place).and_then(Value::as_str);
+    let places = places(value, &[]);
+    places.iter().filter_map(at).map(str::to_owned).collect()
+}
+
+/// An object with one member changed or left out, in it or in an object inside it.
 fn cousins(value: &Value, names: &[&str]) -> Vec<Value> {
     let mut all = Vec::new();
-    for member in value
-        .as_object()
-        .into_iter()
-        .flat_map(|members| members.keys())
-    {
+    for (member, found) in value.as_object().into_iter().flatten() {
         let place = format!("/{member}");
-        let texts = ["1", "x"]
-            .iter()
-            .chain(names)
-            .map(|text| Value::from(*text));
-        let instead = texts.chain([
+        let texts = ["1".to_owned(), "x".to_owned(), "b".repeat(64)].into_iter();
+        let texts = texts.chain(names.iter().map(|name| (*name).to_owned()));
+        let texts = texts.map(Value::from);
+        let others = [
             Value::Bool(false),
             Value::from(vec!["x"]),
             Value::Array(Vec::new()),
-        ]);
+        ];
+        let instead = texts.chain(others).chain(cousins(found, names));
         all.extend(instead.map(|new| changed(value, &place, Some(new))));
         all.push(changed(value, &place, None));
     }

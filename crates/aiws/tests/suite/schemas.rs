@@ -14,9 +14,9 @@ use crate::examples;
 use crate::mutants::changed;
 
 const FINITE: &str = "finite-v1";
-const HANDOFF: &str = "aiws-handoff-1";
+pub const HANDOFF: &str = "aiws-handoff-1";
 
-fn schema(name: &str) -> &'static Published {
+pub fn schema(name: &str) -> &'static Published {
     schema_of(name).expect(name)
 }
 
@@ -118,7 +118,7 @@ fn declared(source: &str) -> BTreeSet<String> {
 }
 
 /// The closed sets of names, as the code has them.
-fn sets() -> BTreeMap<&'static str, Vec<&'static str>> {
+pub fn sets() -> BTreeMap<&'static str, Vec<&'static str>> {
     macro_rules! sets {
         ($($name:ident)*) => { [$((stringify!($name), $name::ALL.iter().map(|one| one.name()).collect()),)*
             ("NodeKind", NodeKind::NAMES.to_vec())] };
@@ -168,7 +168,7 @@ fn hf_01_1_schema_and_reader_agree() {
 }
 
 /// The definition that an example is an instance of.
-fn definition(example: &str) -> &'static str {
+pub fn definition(example: &str) -> &'static str {
     match example {
         "contract" => "Contract",
         "graph" => "Graph",
