@@ -12,6 +12,7 @@ pub mod id;
 pub mod json;
 pub mod limits;
 pub mod pointer;
+pub mod published;
 pub mod record;
 pub mod schema;
 pub mod strict;

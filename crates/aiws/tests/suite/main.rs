@@ -4,14 +4,18 @@
 
 #![allow(clippy::expect_used, reason = "a helper of a test fails the test")]
 
+mod agree;
 mod canonical;
 mod codes;
 mod corpora;
 mod examples;
+mod mutants;
 mod nodes;
 mod records;
 mod refusals;
 mod relations;
 mod schema;
+mod schemas;
+mod spoiled;
 mod strict;
 mod values;

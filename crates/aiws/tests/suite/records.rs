@@ -9,45 +9,7 @@ use aiws::json::Value;
 use aiws::record::*;
 
 use crate::examples::{self, Example};
-
-/// Every pointer of a value, parents first, not entering `open` places.
-fn places(value: &Value, open: &[&str]) -> Vec<String> {
-    let mut found = vec![String::new()];
-    let mut next = 0;
-    while next < found.len() {
-        let place = found[next].clone();
-        next += 1;
-        if open.contains(&place.as_str()) {
-            continue;
-        }
-        match value.pointer(&place) {
-            Some(Value::Object(members)) => {
-                found.extend(members.keys().map(|key| format!("{place}/{key}")))
-            }
-            Some(Value::Array(items)) => {
-                found.extend((0..items.len()).map(|index| format!("{place}/{index}")))
-            }
-            _ => {}
-        }
-    }
-    found
-}
-
-/// The value with a change at one place; `None` removes the member.
-pub fn changed(value: &Value, pointer: &str, change: Option<Value>) -> Value {
-    let Some((parent, last)) = pointer.rsplit_once('/') else {
-        return change.unwrap_or_default();
-    };
-    let mut parent_value = value.pointer(parent).expect(pointer).clone();
-    match (&mut parent_value, change) {
-        (Value::Object(members), Some(new)) => drop(members.insert(last.to_owned(), new)),
-        (Value::Object(members), None) => drop(members.remove(last)),
-        (Value::Array(items), Some(new)) => items[last.parse::<usize>().expect(pointer)] = new,
-        (Value::Array(items), None) => drop(items.remove(last.parse::<usize>().expect(pointer))),
-        _ => panic!("{pointer} leads into a scalar"),
-    }
-    changed(value, parent, Some(parent_value))
-}
+use crate::mutants::{changed, places};
 
 #[track_caller]
 fn refused(example: &Example, mutant: &Value, what: &str, pointer: &str) -> Error {

@@ -8,7 +8,7 @@ use aiws::record::*;
 use aiws::strict::parse;
 
 use crate::examples::{self, Example, read};
-use crate::records::changed;
+use crate::mutants::changed;
 
 pub fn example(name: &str) -> Example {
     examples::all()

@@ -7,7 +7,7 @@ use aiws::record::*;
 use aiws::strict::parse;
 
 use crate::examples::read;
-use crate::records::changed;
+use crate::mutants::changed;
 use crate::refusals::{accepted, example, refused};
 
 /// The example with the items of its list doubled, the second one changed in one member.

@@ -20,7 +20,7 @@ pub use decide::{Approve, Cancel, Continue, Deny, Pause, Recheck, Reconcile};
 pub use look::{Attach, Diff, Holds, Inbox, List, Log, Report, Show, Unknown};
 pub use outbox::Outbox;
 pub use simulate::Simulate;
-pub use tools::{Backup, Clean, Completions, Doctor, Explain, Export, Man, Verify};
+pub use tools::{Backup, Clean, Completions, Doctor, Explain, Export, Man, Schema, Verify};
 
 const EXITS: &str = "\
 Exit codes:
@@ -100,6 +100,8 @@ pub enum Verb {
     Keygen(Keygen),
     /// Explain an error code, or list all of them
     Explain(Explain),
+    /// Print the schema of a protocol, or list the schemas with their digests
+    Schema(Schema),
     /// Look at the machine and the store, and say what to do about what is wrong
     Doctor(Doctor),
     /// Copy the store into a new directory that is a store itself

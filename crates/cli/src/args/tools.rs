@@ -66,6 +66,21 @@ pub struct Explain {
     pub code: Option<String>,
 }
 
+/// `praxis schema`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A schema is printed exactly as it is pinned, so that its SHA-256 is the digest of the list. docs/SCHEMAS.md says what it
+promises, and what no schema can say.
+
+Examples:
+  praxis schema
+  praxis schema aiws-handoff-1 > aiws-handoff-1.schema.json")]
+pub struct Schema {
+    /// The schema; all of them are listed with their digests unless given
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+}
+
 /// `praxis doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -18,6 +18,7 @@ mod man;
 mod outbox;
 mod reconcile;
 mod resume;
+mod schema;
 mod serve;
 pub mod show;
 mod simulate;
@@ -61,6 +62,7 @@ pub fn run(cli: Cli) -> Result<Exit, Error> {
     match &cli.verb {
         Verb::Completions(args) => return completions::run(args),
         Verb::Man(args) => return man::run(args, cli.json),
+        Verb::Schema(args) => return schema::run(args, cli.json),
         Verb::Simulate(args) => return simulate::run(args, cli.json),
         _ => {}
     }
@@ -104,6 +106,7 @@ pub fn run(cli: Cli) -> Result<Exit, Error> {
         Verb::Checkpoint(args) => checkpoint::run(&call, &args),
         Verb::Keygen(args) => keygen::run(&call, &args),
         Verb::Explain(args) => explain::run(&args, call.json),
+        Verb::Schema(args) => schema::run(&args, call.json),
         Verb::Doctor(_) => doctor::run(&call),
         Verb::Backup(args) => backup::run(&call, &args),
         Verb::Clean(args) => {

@@ -127,3 +127,29 @@ fn explain_prints_the_page_of_a_code() {
     let value = support::parse(&bare(&["explain", "STORE_LOCKED", "--json"]).out);
     assert!(text(&value, "/page").starts_with("# STORE_LOCKED\n"));
 }
+
+/// Proves HM-01.4: a published schema is printed byte for byte, and the list says the digest of these bytes.
+#[test]
+fn hm_01_4_schemas_are_printed_as_they_are_pinned() {
+    let listed = bare(&["schema"]);
+    assert_eq!(listed.exit, Some(0), "{}", listed.err);
+    let mut names = Vec::new();
+    for line in listed.out.lines() {
+        let (name, digest) = line.split_once(' ').unwrap();
+        let printed = bare(&["schema", name]);
+        assert_eq!(printed.exit, Some(0), "{}", printed.err);
+        let found = aiws::digest::sha256(printed.out.as_bytes()).to_string();
+        assert_eq!(found, digest.trim(), "{name}");
+        let value = support::parse(&bare(&["schema", name, "--json"]).out);
+        assert_eq!(text(&value, "/digest"), found);
+        let document = aiws::strict::parse(printed.out.as_bytes()).unwrap();
+        assert_eq!(value.get("document"), Some(&document));
+        names.push(name.to_owned());
+    }
+    assert_eq!(names, ["finite-v1", "aiws-handoff-1"]);
+    let value = support::parse(&bare(&["schema", "--json"]).out);
+    assert_eq!(text(&value, "/schemas/0/name"), "finite-v1");
+    let unknown = bare(&["schema", "finite-v2"]);
+    assert_eq!(unknown.exit, Some(2));
+    assert!(unknown.err.contains("aiws-handoff-1"), "{}", unknown.err);
+}
