@@ -42,7 +42,9 @@ pub fn run(call: &Call, args: &Args) -> Result<Exit, Error> {
     let note = checkpoint
         .signed(&signer)
         .map_err(|error| refused(&error))?;
-    let Some(out) = &args.out else {
+    // A dash is standard output, as it is for `export`.
+    let out = args.out.as_deref().filter(|out| *out != Path::new("-"));
+    let Some(out) = out else {
         let value = value(&checkpoint, Some(&note), None);
         print(&if call.json { value.to_string() } else { note })?;
         return Ok(Exit::Done);
