@@ -305,10 +305,11 @@ async fn a_worker_reports_without_owning() {
         outcome: applied.clone(),
         evidence: aiws::object! { "seen": true },
     };
+    // It is uncertain already, so nothing is recorded, and the worker hears why.
     let refused = worker.report_outcome(&id("at-a-1"), report.clone()).await;
-    assert!(
-        refused.is_ok(),
-        "uncertain already, so nothing worse can be said: {refused:?}"
+    assert_eq!(
+        refused.expect_err("nobody confirmed it").code().name(),
+        "EVIDENCE_INVALID"
     );
     assert_eq!(
         first(&*open.state("run").await),
